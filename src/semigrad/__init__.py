@@ -1,0 +1,63 @@
+"""Semigrad trains classifiers from few labels and many unlabeled examples.
+
+Names are imported on first use, so that `import semigrad` costs nothing and torch loads when it is needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Batch": "core",
+    "Clock": "core",
+    "Method": "core",
+    "Task": "core",
+    "InputError": "errors",
+    "FiniteDifference": "metagrad",
+    "ForwardMode": "metagrad",
+    "Lookahead": "metagrad",
+    "Unrolled": "metagrad",
+    "meta_pseudo_labels": "metagrad",
+    "METHODS": "methods",
+    "MetaGradient": "methods",
+    "Supervised": "methods",
+    "MODELS": "models",
+    "Run": "run",
+    "configure": "run",
+    "Execution": "settings",
+    "train": "loop",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+if TYPE_CHECKING:
+    from semigrad.core import Batch as Batch
+    from semigrad.core import Clock as Clock
+    from semigrad.core import Method as Method
+    from semigrad.core import Task as Task
+    from semigrad.errors import InputError as InputError
+    from semigrad.loop import train as train
+    from semigrad.metagrad import FiniteDifference as FiniteDifference
+    from semigrad.metagrad import ForwardMode as ForwardMode
+    from semigrad.metagrad import Lookahead as Lookahead
+    from semigrad.metagrad import Unrolled as Unrolled
+    from semigrad.metagrad import meta_pseudo_labels as meta_pseudo_labels
+    from semigrad.methods import METHODS as METHODS
+    from semigrad.methods import MetaGradient as MetaGradient
+    from semigrad.methods import Supervised as Supervised
+    from semigrad.models import MODELS as MODELS
+    from semigrad.run import Run as Run
+    from semigrad.run import configure as configure
+    from semigrad.settings import Execution as Execution
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"semigrad.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'semigrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

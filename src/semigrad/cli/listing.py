@@ -1,0 +1,62 @@
+"""`semigrad list methods|models|data|recipes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Options:
+    """What there is."""
+
+    what: tyro.conf.Positional[Literal["methods", "models", "data", "recipes"]]
+    """Which list."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = tyro.cli(Options, args=list(arguments), prog="semigrad list")
+    table = Table("name", "what it is", box=None, header_style="bold")
+    for name, text in entries(options.what).items():
+        table.add_row(name, text)
+    Console(highlight=False, markup=False).print(table)
+    return 0
+
+
+def entries(what: str) -> dict[str, str]:
+    """Name and one line on it."""
+    if what == "recipes":
+        from semigrad.recipes import RECIPES
+
+        return {name: ", ".join(_flat(layer)) for name, layer in RECIPES.items()}
+    if what == "data":
+        from semigrad.data import SOURCES
+
+        return {name + (":PATH" if s.needs_path else ""): s.summary for name, s in SOURCES.items()}
+    if what == "models":
+        from semigrad.models import MODELS
+
+        return {name: _summary(cls) for name, cls in MODELS.items()}
+    from semigrad.methods import METHODS
+
+    return {name: _summary(cls) for name, cls in METHODS.items()}
+
+
+def _summary(cls: type) -> str:
+    return (cls.__doc__ or "").split("\n")[0]
+
+
+def _flat(layer: dict[str, Any]) -> list[str]:
+    """Settings as `name=value`, a method's and a model's name for itself."""
+    words = []
+    for name, value in layer.items():
+        if isinstance(value, dict):
+            words += [value["name"], *_flat({k: v for k, v in value.items() if k != "name"})]
+        else:
+            words.append(f"{name}={value}")
+    return words

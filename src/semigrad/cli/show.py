@@ -1,0 +1,23 @@
+"""Results in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def describe_result(result: Mapping[str, Any]) -> list[str]:
+    """Lines for the figures of a result.json."""
+    lines = [
+        describe_part(name, result[name], result["evaluated"]) for name in ("validation", "test") if result.get(name)
+    ]
+    return lines or ["There is no test part to measure an error on."]
+
+
+def describe_part(name: str, figures: Mapping[str, Any], evaluated: str) -> str:
+    low, high = figures["error_interval"]
+    top5 = "" if figures["error_top5"] is None else f", top-5 {figures['error_top5']:.2f} %"
+    return (
+        f"{name} error {figures['error']:.2f} %{top5} ({evaluated}; 95 % interval over {figures['examples']:,} "
+        f"examples {low:.2f} to {high:.2f}); calibration error {figures['calibration_error']:.2f} %"
+    )

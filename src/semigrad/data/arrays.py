@@ -1,0 +1,92 @@
+"""From arrays in memory to a data set: tensors, fingerprint, mean and standard deviation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from semigrad.data.dataset import Dataset, InMemory
+
+CHUNK = 256  # images whose pixels are held as float64 at a time: few enough for the processor's cache
+
+
+def fingerprint(*arrays: np.ndarray | None) -> str:
+    """sha256 over kind, shape and bytes of every array, in order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            digest.update(b"none;")
+        else:
+            digest.update(f"{array.dtype.str}{array.shape};".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def moments(values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation per channel, in units of [0, 1], or per feature; the deviation is 1 where nothing
+    varies.
+
+    values: uint8 (N, C, H, W), or float32 (N, D)."""
+    if values.ndim == 2:
+        mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+        std[np.ptp(values, axis=0) == 0] = 1.0  # where rounding leaves a constant column a deviation of 1e-17
+        return tuple(mean.tolist()), tuple(std.tolist())
+    channels = [_channel_moments(values[:, channel]) for channel in range(values.shape[1])]
+    return tuple(mean for mean, _ in channels), tuple(std for _, std in channels)
+
+
+def _channel_moments(pixels: np.ndarray) -> tuple[float, float]:
+    """The sums are whole numbers below 2^53, so float64 holds them exactly, in whatever order they are added."""
+    total = squares = 0
+    for start in range(0, len(pixels), CHUNK):
+        part = pixels[start : start + CHUNK].astype(np.float64).ravel()
+        total += int(part.sum())
+        squares += int(part @ part)
+    count = pixels.size
+    variance = (count * squares - total * total) / (count * count)
+    return total / count / 255, variance**0.5 / 255 or 1.0
+
+
+def stack(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The parts below one another, in row-major order.
+
+    Into `np.empty`, which asks for huge pages: more than ten times faster for CIFAR-10 than without `out`."""
+    stacked = np.empty((sum(len(part) for part in parts), *parts[0].shape[1:]), dtype=parts[0].dtype)
+    return np.concatenate(parts, out=stacked)
+
+
+def from_arrays(
+    name: str,
+    classes: tuple[str, ...],
+    train: np.ndarray,
+    labels: np.ndarray,
+    test: np.ndarray | None,
+    test_labels: np.ndarray | None,
+    *,
+    pad: int = 0,
+    flip: bool = False,
+    official: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> Dataset:
+    """A data set that stands in memory; weak views crop after zero-padding by `pad` and mirror if `flip`.
+
+    train, test: uint8 (N, C, H, W) or float32 (N, D); labels, test_labels: (N,) class numbers, -1 where not known."""
+    labels = labels.astype(np.int64)
+    test_labels = None if test_labels is None else test_labels.astype(np.int64)
+    mean, std = moments(train)
+    return Dataset(
+        name=name,
+        classes=classes,
+        train=InMemory(torch.from_numpy(train), pad, flip),
+        labels=labels,
+        test=None if test is None else InMemory(torch.from_numpy(test), pad, flip),
+        test_labels=test_labels,
+        mean=mean,
+        std=std,
+        fingerprint=fingerprint(train, labels, test, test_labels),
+        official=official,
+        notes=notes,
+    )

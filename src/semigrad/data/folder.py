@@ -1,0 +1,186 @@
+"""`folder:PATH`: a folder of pictures, a few of them labeled.
+
+Three layouts are understood; `unlabeled` and the test part may be left out:
+
+    labeled/<class>/*, unlabeled/**, test/<class>/*
+    train/<class>/*, unlabeled/**, test/<class>/* or val/<class>/*
+    pictures side by side, and one table *.csv with the columns file,label (label empty or -1: unlabeled)
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from semigrad.data import album
+from semigrad.data.arrays import from_arrays
+from semigrad.data.dataset import Dataset, Request
+from semigrad.data.pictures import find, is_picture, subfolders
+from semigrad.errors import InputError
+
+TOLERATED_LOSS = 0.03
+UNLABELED = ("", "-1")
+LAYOUTS = (
+    "allowed are labeled/<class>/ with unlabeled/, train/<class>/ (both with test/<class>/ if wanted), or pictures "
+    "side by side with one CSV file that has the columns file,label"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    path: str
+    part: str  # "train" or "test"
+    label: int  # class number, -1: unlabeled
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Which picture is what, before any is read."""
+
+    classes: tuple[str, ...]
+    entries: list[Entry]  # the training part first
+    others: int  # files that are no pictures
+    notes: tuple[str, ...] = ()
+
+
+def load(request: Request) -> Dataset:
+    """Every picture in memory, as uint8 of one size; weak views crop and flip."""
+    assert request.path is not None
+    path = request.path
+    listing = _listing(path)
+    pictures = album.read([entry.path for entry in listing.entries], request.image_size)
+    _check_losses(path, listing, pictures.lost)
+    notes = list(listing.notes)
+    if pictures.lost:
+        notes.append(f"{len(pictures.lost)} unreadable pictures skipped: {_some(path, listing, pictures.lost)}")
+    if listing.others:
+        notes.append(f"{listing.others} files that are no pictures ignored")
+    kept = [listing.entries[position] for position in pictures.kept]
+    labels = np.array([entry.label for entry in kept])
+    border = sum(entry.part == "train" for entry in kept)
+    tested = border < len(kept)
+    return from_arrays(
+        f"folder:{path.resolve().name}",
+        listing.classes,
+        pictures.values[:border],
+        labels[:border],
+        pictures.values[border:] if tested else None,
+        labels[border:] if tested else None,
+        pad=pictures.values.shape[2] // 8,
+        flip=True,
+        notes=tuple(notes),
+    )
+
+
+def _listing(path: Path) -> Listing:
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder; {LAYOUTS}.")
+    parts = [path / name for name in ("labeled", "train") if (path / name).is_dir()]
+    if len(parts) == 2:
+        raise InputError(f"{path} has both labeled/ and train/; keep the one that holds the labeled pictures.")
+    if parts:
+        return _by_folders(path, parts[0])
+    tables = sorted(file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith("."))
+    if len(tables) == 1:
+        return _by_table(path, tables[0])
+    raise InputError(f"{path} has no folder labeled/ or train/, and {len(tables)} CSV files; {LAYOUTS}.")
+
+
+def _by_folders(path: Path, labeled: Path) -> Listing:
+    classes = tuple(folder.name for folder in subfolders(labeled))
+    number = {name: position for position, name in enumerate(classes)}
+    problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
+    held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
+    notes = ("val/ is not read, because there is test/",) if len(held) == 2 else ()
+    entries: list[Entry] = []
+    others = 0
+
+    def add(folder: Path, part: str, label: int) -> None:
+        nonlocal others
+        found, ignored = find(folder)
+        others += ignored
+        entries.extend(Entry(file, part, label) for file in found)
+        if not found:
+            problems.append(f"{folder} has no pictures.")
+
+    for folder in subfolders(labeled):
+        add(folder, "train", number[folder.name])
+    if (path / "unlabeled").is_dir():
+        add(path / "unlabeled", "train", -1)
+    for folder in subfolders(held[0]) if held else ():
+        if folder.name in number:
+            add(folder, "test", number[folder.name])
+        else:
+            problems.append(f"{folder} is a class that {labeled} does not have; it has {', '.join(classes)}.")
+    for folder in (labeled, *held[:1]):
+        if loose := sum(is_picture(entry.name) and entry.is_file() for entry in folder.iterdir()):
+            problems.append(f"{folder} has {loose:,} pictures outside of its class folders; move them into one.")
+    if problems:
+        raise InputError(problems)
+    return Listing(classes, entries, others, notes)
+
+
+def _by_table(path: Path, table: Path) -> Listing:
+    names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".") and not file.is_dir())
+    images = [name for name in names if is_picture(name)]
+    labels = _read_table(table, set(images))
+    classes = tuple(sorted(set(labels.values()) - set(UNLABELED)))
+    if len(classes) < 2:
+        raise InputError(f"{table} has labels of {len(classes)} classes, at least two are needed.")
+    number = {name: position for position, name in enumerate(classes)}
+    entries = [Entry(os.path.join(path, name), "train", number.get(labels.get(name, ""), -1)) for name in images]
+    return Listing(classes, entries, len(names) - len(images) - 1)  # the table is no stranger
+
+
+def _read_table(table: Path, images: set[str]) -> dict[str, str]:
+    """Label by file name; every name must be that of a picture beside the table, and stand there once."""
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            header, *rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True) if row] or [[]]
+    except (csv.Error, UnicodeDecodeError) as problem:
+        raise InputError(f"{table} is not a readable CSV file in UTF-8 ({problem}).") from None
+    if header != ["file", "label"]:
+        raise InputError(f"{table} begins with {','.join(header)!r}, expected the columns file,label.")
+    short = [row for row in rows if len(row) != 2]
+    counts = Counter(row[0] for row in rows if len(row) == 2)
+    absent = [name for name in counts if name not in images]
+    repeated = [name for name, times in counts.items() if times > 1]
+    problems = [
+        f"{table}: {len(found):,} {what}, for example {found[0]!r}."
+        for found, what in (
+            (short, "rows without exactly two columns"),
+            (absent, "files that are no pictures in the folder"),
+            (repeated, "files that are listed more than once"),
+        )
+        if found
+    ]
+    if problems:
+        raise InputError(problems)
+    return dict(rows)
+
+
+def _check_losses(path: Path, listing: Listing, lost: dict[int, str]) -> None:
+    """A few broken files are life; a lost class, or more than 3 %, is a broken data set."""
+    groups = [(entry.part, entry.label) for entry in listing.entries]
+    total, missed = Counter(groups), Counter(groups[position] for position in lost)
+    gone = [group for group in total if missed[group] == total[group]]
+    if gone or len(lost) > TOLERATED_LOSS * len(listing.entries):
+        names = ["unlabeled" if label < 0 else f"{part}/{listing.classes[label]}" for part, label in gone]
+        raise InputError(
+            f"{path}: {len(lost):,} of {len(listing.entries):,} pictures cannot be read"
+            + (f", all of {', '.join(names)}" if names else "")
+            + f": {_some(path, listing, lost)}. Repair or remove them."
+        )
+
+
+def _some(path: Path, listing: Listing, lost: dict[int, str], count: int = 3) -> str:
+    """The first few lost files, each with the reason."""
+    chosen: Sequence[int] = sorted(lost)[:count]
+    files = [f"{os.path.relpath(listing.entries[position].path, path)} ({lost[position]})" for position in chosen]
+    return ", ".join(files) + (", ..." if len(lost) > count else "")

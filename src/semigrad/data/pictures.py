@@ -1,0 +1,108 @@
+"""Picture files: finding them below a folder, and turning one into upright 8-bit pixels of a wanted size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom of a part of a picture, in its pixels."""
+
+
+def is_picture(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in this one, by name, linked ones too; but no hidden one, and no link that leads back above."""
+    here = folder.resolve()
+    return sorted(
+        entry
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith(".") and not here.is_relative_to(entry.resolve())
+    )
+
+
+def find(folder: Path) -> tuple[list[str], int]:
+    """The pictures below the folder, at any depth, in one order everywhere; and the number of other files.
+
+    Hidden files are passed over. Links to folders are not followed, so the walk ends whatever they point at."""
+    pictures, others = [], 0
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if is_picture(name) and not name.startswith("."):
+                pictures.append(os.path.join(parent, name))
+            elif not name.startswith("."):
+                others += 1
+    return sorted(pictures, key=lambda path: path.split(os.sep)), others
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Pillow's warnings about odd metadata: what cannot be decoded raises, the rest is not worth a line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def inspect(path: str) -> tuple[int, int, bool]:
+    """Width, height, and whether the picture is gray, from the head of the file."""
+    with _opened(path) as image:
+        return *image.size, _gray(image)
+
+
+def decode(path: str, gray: bool = False, enough: int | None = None) -> Image.Image:
+    """The picture, upright, as 8-bit gray or RGB.
+
+    A JPEG may be decoded at a half, a quarter or an eighth of its size, as long as both edges keep `enough` pixels."""
+    with _opened(path) as image:
+        if enough is not None:
+            image.draft(None, (enough, enough))
+        image.load()
+        ImageOps.exif_transpose(image, in_place=True)
+        return _eight_bit(image).convert("L" if gray else "RGB")
+
+
+def cut(picture: Image.Image, box: Box, size: int) -> np.ndarray:
+    """That part of the picture, antialiased, as uint8 (channels, size, size).
+
+    The filter sees the pixels around the box: the result is that of resizing the whole and cropping."""
+    pixels = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR, box))
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def centered(width: int, height: int, share: float = 1.0) -> Box:
+    """The square in the middle whose side is this share of the shorter edge."""
+    side = share * min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return left, top, left + side, top + side
+
+
+def _opened(path: str) -> Image.Image:
+    if not os.path.isfile(path):  # opening a pipe would wait for ever
+        raise OSError("not a file")
+    return Image.open(path)
+
+
+def _gray(image: Image.Image) -> bool:
+    return image.mode in ("1", "L") or image.mode.startswith("I")
+
+
+def _eight_bit(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16-bit gray: 65535 is white
+        return Image.fromarray((np.asarray(image).clip(0, 65535) / 257).round().astype(np.uint8))
+    if image.mode == "F":
+        raise OSError("float pixels, whose white nobody knows")
+    if image.mode.endswith(("A", "a")) or "transparency" in image.info:  # on white: hidden colors are arbitrary
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+    return image

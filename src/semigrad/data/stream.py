@@ -1,0 +1,145 @@
+"""The batches of a run: the batch of a step is a pure function of (seed, step).
+
+Each pool is an endless sequence of permutations cut into batches; a batch may span two of them (64 from a pool of 40:
+every example once, 24 twice). There is no state to save, so a run can stop and go on at any step."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from semigrad.core import Batch, generator
+from semigrad.data.dataset import DRAWS, Dataset, Examples, InMemory
+from semigrad.data.split import Split
+
+
+@lru_cache(maxsize=8)
+def _permutation(seed: int, pool: str, turn: int, size: int) -> np.ndarray:
+    return generator(seed, "permutation", pool, turn).permutation(size)
+
+
+def places(seed: int, pool: str, size: int, batch: int, step: int) -> np.ndarray:
+    """(batch,) places in a pool of `size` examples for this step."""
+    position = np.arange(step * batch, (step + 1) * batch)
+    turns = range(position[0] // size, position[-1] // size + 1)
+    orders = np.concatenate([_permutation(seed, pool, turn, size) for turn in turns])
+    return orders[position - turns[0] * size]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """`stream[step]` is the batch of a step, images as uint8 (see `ready`)."""
+
+    dataset: Dataset
+    split: Split
+    views: tuple[str, ...]
+    labeled_views: tuple[str, ...]
+    batch: int
+    unlabeled_batch: int
+    seed: int
+
+    def __getitem__(self, step: int) -> Batch:
+        labeled = self._positions("labeled", self.split.labeled, self.batch, step)
+        unlabeled = self._positions("unlabeled", self.split.unlabeled, self.unlabeled_batch if self.views else 0, step)
+        return Batch(
+            labeled=self._views("labeled", self.labeled_views, labeled, step),
+            labels=torch.from_numpy(self.dataset.labels[labeled]),
+            unlabeled=self._views("unlabeled", self.views, unlabeled, step),
+            labeled_index=torch.from_numpy(labeled),
+            unlabeled_index=torch.from_numpy(unlabeled),
+        )
+
+    def _positions(self, name: str, pool: np.ndarray, batch: int, step: int) -> np.ndarray:
+        return pool[places(self.seed, name, len(pool), batch, step)] if batch else pool[:0]
+
+    def _views(self, name: str, views: tuple[str, ...], positions: np.ndarray, step: int) -> tuple[Tensor, ...]:
+        def view(kind: str, number: int) -> Tensor:
+            if kind == "raw":
+                return self.dataset.train.raw(positions)
+            draws = generator(self.seed, step, "view", name, kind, number).random((len(positions), DRAWS))
+            return self.dataset.train.weak(positions, draws)
+
+        return tuple(view(kind, number) for number, kind in enumerate(views))
+
+    def batches(self, steps: range, device: torch.device, workers: int = 0) -> Iterator[Batch]:
+        """The batches of these steps in order, on the device, in [0, 1]. Examples in files are read ahead by worker
+        processes, whose number changes nothing."""
+        source: Iterable[Batch] = (self[step] for step in steps)
+        if self.dataset.train.streamed:
+            source = _read_ahead(self, steps, workers)
+        for batch in source:
+            moved = dataclasses.replace(
+                batch,
+                labels=batch.labels.to(device),
+                labeled_index=batch.labeled_index.to(device),
+                unlabeled_index=batch.unlabeled_index.to(device),
+            )
+            yield moved.map(lambda x: ready(x, device))
+
+
+def ready(examples: Tensor, device: torch.device) -> Tensor:
+    """On the device; images from 0..255 to [0, 1]."""
+    examples = examples.to(device)
+    return examples.float().div_(255) if examples.dtype == torch.uint8 else examples
+
+
+def on_device(dataset: Dataset, device: torch.device) -> Dataset:
+    """The data set with what stands in memory on the device."""
+
+    def move(examples: Examples) -> Examples:
+        if not isinstance(examples, InMemory):
+            return examples
+        return dataclasses.replace(examples, values=examples.values.to(device))
+
+    return dataclasses.replace(dataset, train=move(dataset.train), test=dataset.test and move(dataset.test))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Slices:
+    examples: Examples
+    positions: np.ndarray
+    size: int
+
+    def __getitem__(self, number: int) -> Tensor:
+        return self.examples.raw(self.positions[number * self.size : (number + 1) * self.size])
+
+
+def in_order(
+    examples: Examples, positions: np.ndarray, device: torch.device, workers: int = 0, size: int = 500
+) -> Iterator[Tensor]:
+    """Unaugmented examples at these positions, batch by batch, in [0, 1]."""
+    slices = _Slices(examples, positions, size)
+    numbers = range(-(-len(positions) // size))
+    source: Iterable[Tensor] = (slices[number] for number in numbers)
+    if examples.streamed:
+        source = _read_ahead(slices, numbers, workers)
+    for rows in source:
+        yield ready(rows, device)
+
+
+def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterable[Any]:
+    return DataLoader(
+        items,  # type: ignore[arg-type]
+        batch_size=None,
+        sampler=numbers,
+        num_workers=workers,
+        worker_init_fn=_leave_signals_to_the_parent,
+        collate_fn=_as_it_is,
+    )
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
+
+
+def _leave_signals_to_the_parent(worker: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,94 @@
+"""What a trained network is worth: error, confusion, calibration, and how sure we may be of the error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from semigrad.data.dataset import Dataset
+from semigrad.data.split import Split
+from semigrad.data.stream import in_order
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures on a held-out part, errors in per cent."""
+
+    examples: int
+    error: float
+    error_interval: tuple[float, float]  # Wilson's 95 % interval over the examples, not over seeds
+    error_top5: float | None  # where there are more than 5 classes
+    calibration_error: float  # expected calibration error over 15 bins, in per cent
+    confusion: list[list[int]]  # rows: true class, columns: answer
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@torch.no_grad()
+def probabilities(net: nn.Module, batches: Iterable[Tensor]) -> np.ndarray:
+    """(N, classes) softmax outputs in eval mode; the network's mode is as before afterwards."""
+    training = {module: module.training for module in net.modules()}
+    net.eval()
+    try:
+        rows = [net(x).double().softmax(1).cpu() for x in batches]
+    finally:
+        for module, was in training.items():
+            module.training = was
+    return torch.cat(rows).numpy()
+
+
+def measure_test(net: nn.Module, dataset: Dataset, device: torch.device, workers: int) -> Evaluation:
+    """The figures on the test part of a data set, which must have one."""
+    assert dataset.test is not None
+    assert dataset.test_labels is not None
+    batches = in_order(dataset.test, np.arange(len(dataset.test)), device, workers)
+    return evaluate(probabilities(net, batches), dataset.test_labels)
+
+
+def measure_validation(
+    net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int
+) -> Evaluation:
+    """The figures on the part that was held out of the training part."""
+    batches = in_order(dataset.train, split.validation, device, workers)
+    return evaluate(probabilities(net, batches), dataset.labels[split.validation])
+
+
+def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
+    """predicted (N, classes) probabilities, labels (N,) class numbers."""
+    count, classes = predicted.shape
+    answers = predicted.argmax(1)
+    wrong = int((answers != labels).sum())
+    top5 = np.argpartition(-predicted, 4, axis=1)[:, :5] if classes > 5 else None
+    confusion = np.zeros((classes, classes), np.int64)
+    np.add.at(confusion, (labels, answers), 1)
+    low, high = wilson(wrong, count)
+    return Evaluation(
+        examples=count,
+        error=100 * wrong / count,
+        error_interval=(100 * low, 100 * high),
+        error_top5=None if top5 is None else 100 * float((top5 != labels[:, None]).all(1).mean()),
+        calibration_error=100 * calibration_error(predicted.max(1), answers == labels),
+        confusion=confusion.tolist(),
+    )
+
+
+def wilson(events: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Wilson's score interval for a share: stays in [0, 1] and is honest near its ends."""
+    share = events / count
+    center = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return max(0.0, center - half), min(1.0, center + half)
+
+
+def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
+    """Σ_b (n_b/N) |accuracy_b − confidence_b| over equal-width bins of the confidence."""
+    number = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(number, correct, bins) - np.bincount(number, confidence, bins)
+    return float(np.abs(gaps).sum() / len(confidence))

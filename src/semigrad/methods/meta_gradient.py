@@ -1,0 +1,107 @@
+"""Semi-Supervised Learning with Meta-Gradient (Zhang, Xiao, Jia, Cheng, Yang; AISTATS 2021).
+
+    ỹ = f(u; θ),  ŷ = ỹ − β ∇ỹ                                      pseudo-labels by the meta-gradient (Equation 6)
+    λ_i ~ Beta(γ, γ),  x^in = λx + (1−λ)u,  y^in = λy + (1−λ)ŷ      mixup across the two batches (Equation 12)
+    L = KL(y^in ‖ f(x^in)) + w ‖f(u) − ŷ‖²                          classification + consistency (Equation 13)
+
+The rows of the paper's ablation are fields:
+
+    meta only        mixup=False                        CE(f(x), y) + w ‖f(u) − ŷ‖²
+    mixup only       meta=False                         KL(λy + (1−λ)ỹ ‖ f(x^in)), no consistency term
+    both             the default                        Algorithm 2
+    β = 0            beta=0                             as both, with ŷ = ỹ: not the same as mixup only
+    Algorithm 1      mixup=False, labeled_term=False    ‖f(u) − ŷ‖² alone: labels act through ∇ỹ only
+
+As the authors ran it: the meta step is in eval mode, ŷ is cut at zero and renormalized, pairs are by index with one λ
+for each example, and β is the learning rate. As printed, Algorithm 2 neither projects ŷ nor states the mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+from torch.nn import functional as F
+
+from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.ops import mix, one_hot, soft_cross_entropy, squared_error
+
+
+@dataclass(frozen=True)
+class MetaGradient(Method):
+    """Pseudo-labels chosen so that a step on them lowers the labeled loss, mixed with the labeled examples."""
+
+    meta: bool = True
+    """Adapt the pseudo-labels by the meta-gradient and train on them with the consistency term."""
+    mixup: bool = True
+    """Interpolate labeled and unlabeled examples, pair by pair."""
+    gamma: float = 1.0
+    """Shape γ of the Beta(γ, γ) distribution of the mixing weights."""
+    labeled_term: bool = True
+    """Without mixup: train on the labeled examples too (off: Algorithm 1)."""
+    beta: float | Literal["lr"] = "lr"
+    """Meta learning rate β; "lr" follows the learning rate."""
+    scale: Scale = "printed"
+    """Whether β is in Algorithm 2's scale, or in Equation 11's, which carries α/B."""
+    operator: Literal["forward-mode", "unrolled", "finite-difference", "lookahead"] = "forward-mode"
+    """How the meta-gradient is computed; finite-difference is the paper's."""
+    mode: Mode = "eval"
+    """Mode of the network during the meta step."""
+    project: Projection = "clip"
+    """How new pseudo-labels return to the simplex."""
+    weight: float = 1.0
+    """Weight w of the consistency term."""
+    ramp: float = 0.0
+    """Length of the linear rise of w: a share of the run up to 1, above that steps."""
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        found = []
+        if self.mixup and batch != unlabeled_batch:
+            found.append(
+                f"mixup pairs labeled with unlabeled examples, so both batches must be of one size; given: batch "
+                f"{batch} and unlabeled_batch {unlabeled_batch}. Make them equal, or turn mixup off."
+            )
+        if not self.gamma > 0:
+            found.append(f"gamma must be positive; given: {self.gamma}.")
+        if self.weight < 0 or self.ramp < 0:
+            found.append(f"weight and ramp must not be negative; given: {self.weight} and {self.ramp}.")
+        if self.beta != "lr" and self.beta < 0:
+            found.append(f'beta must be "lr" or a number of at least 0; given: {self.beta}.')
+        if not self.labeled_term and (self.mixup or not self.meta):
+            found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
+        return found
+
+    def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
+        if not (self.meta or self.mixup):
+            return {}
+        (x,), (u,) = batch.labeled, batch.unlabeled
+        beta = (clock.lr if self.beta == "lr" else self.beta) if self.meta else 0.0
+        with clock.masks("meta"):
+            targets = meta_pseudo_labels(
+                net, x, batch.labels, u,
+                lr=clock.lr, beta=beta, scale=self.scale, operator=OPERATORS[self.operator](), mode=self.mode,
+                project=self.project,
+            )  # fmt: skip
+        return {"targets": targets}
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        (x,), (u,), y = batch.labeled, batch.unlabeled, batch.labels
+        terms: Terms = {}
+        if self.mixup:
+            targets = guess["targets"]
+            lam = clock.draw("mixup", lambda rng, rows: rng.beta(self.gamma, self.gamma, rows), len(x))
+            with clock.masks("labeled"):
+                logits = net(mix(lam, x, u))  # Equation 12
+            mixed = mix(lam, one_hot(y, targets.shape[1], targets), targets)
+            terms["mixed"] = soft_cross_entropy(logits, mixed)
+        elif self.labeled_term:
+            with clock.masks("labeled"):
+                terms["labeled"] = F.cross_entropy(net(x), y)
+        if self.meta:
+            with clock.masks("unlabeled"):
+                prediction = net(u).softmax(1)
+            weight = self.weight * clock.ramp(self.ramp)
+            terms["consistency"] = weight * squared_error(prediction, guess["targets"])  # Equation 13
+        return terms

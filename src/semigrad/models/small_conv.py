@@ -1,0 +1,52 @@
+"""A small convolutional network for quick work on a processor and images of 8 x 8 to 64 x 64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+
+from semigrad.core import Task
+from semigrad.models import settings
+from semigrad.models.layers import GlobalAverage, initialize_convolutions
+from semigrad.models.network import Model, Network, Normalize
+
+SLOPE = 0.1  # of the leaky ReLU
+
+
+@dataclass(frozen=True)
+class SmallConv(Model):
+    """Blocks of convolution, BatchNorm, leaky ReLU and 2 x 2 max pooling, then the average: 94 k parameters.
+
+    Built for the task's shape: a block whose pooling would leave less than 2 x 2 does without.
+    """
+
+    smallest: ClassVar[int | None] = 4  # below, a 3 x 3 kernel sees more padding than image
+
+    widths: tuple[int, ...] = (32, 64, 128)
+    """filters of each block"""
+    drop: float = 0.0
+    """probability of dropout on the features"""
+
+    def __post_init__(self) -> None:
+        settings.refuse(
+            settings.at_least(1, "number of widths", len(self.widths)),
+            *(settings.at_least(1, "widths", width) for width in self.widths),
+            settings.share("drop", self.drop),
+        )
+
+    def build(self, task: Task) -> Network:
+        layers: list[nn.Module] = []
+        width, size = task.shape[0], min(task.shape[1:])
+        for filters in self.widths:
+            layers += [nn.Conv2d(width, filters, 3, padding=1, bias=False), nn.BatchNorm2d(filters)]
+            layers += [nn.LeakyReLU(SLOPE)]
+            if size >= 4:
+                layers += [nn.MaxPool2d(2)]
+                size //= 2
+            width = filters
+        body = nn.Sequential(*layers, GlobalAverage(), nn.Dropout(self.drop))
+        initialize_convolutions(body, "fan_in", SLOPE)
+        head = nn.Linear(width, len(task.classes))  # torch's initial weights
+        return Network(Normalize(task.mean, task.std, images=True), body, head)

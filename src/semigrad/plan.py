@@ -1,0 +1,82 @@
+"""What a run will do and what it will cost, said before it starts."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from semigrad.core import Clock
+from semigrad.run import Run
+from semigrad.schedule import learning_rate
+from semigrad.setup import Setup
+
+
+def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+    """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
+    dataset, split = setup.dataset, setup.split
+    forward, whole = measure_step(run, setup, step)
+    held = f", {len(split.validation):,} for validation" if run.validation else ""
+    pool = " (labeled ones included)" if run.include_labeled else ""
+    tested = f"{len(dataset.test):,} test" if dataset.test else "no test"
+    return [
+        f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
+        f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
+        *dataset.notes,
+        f"{run.method_name} with {run.model_name}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
+        f"{run.steps:,} steps: each labeled example is seen {_visits(run.steps * run.batch, len(split.labeled))}"
+        + (
+            f", each unlabeled one {_visits(run.steps * run.unlabeled_rows, len(split.unlabeled))}."
+            if run.method.views
+            else "; unlabeled ones are not used."
+        ),
+        f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
+        f"{_duration(whole * run.steps)} in all on {setup.device} with {torch.get_num_threads()} threads.",
+    ]
+
+
+def measure_step(run: Run, setup: Setup, step: nn.Module) -> tuple[float, float]:
+    """Seconds of one forward pass of the labeled batch and of one whole step, on a copy that is thrown away."""
+    trial = copy.deepcopy(step).train()
+    first = next(setup.stream.batches(range(1), setup.device))
+    clock = Clock(0, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
+
+    def forward() -> None:
+        with torch.no_grad():
+            trial.net(first.labeled[0])  # type: ignore[operator]
+
+    def whole() -> None:
+        batch = next(setup.stream.batches(range(1), setup.device))
+        terms, _ = trial(batch, clock)
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+
+    with torch.random.fork_rng(devices=[]):
+        return _seconds(forward), _seconds(whole)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    """The quicker of two runs after one to warm up; slow work is run once only."""
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+        if times[-1] > 2:
+            break
+    return min(times)
+
+
+def _visits(seen: int, examples: int) -> str:
+    times = seen / examples
+    return f"about {times:,.0f} times" if times >= 10 else f"about {times:.1f} times"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86400:.1f} days"

@@ -1,0 +1,69 @@
+"""Settings with a name, and the defaults of each data set, as plain layers: what a layer does not name stays.
+
+A layer has the shape of `run.json`: settings by name, and the tables `method` and `model` with a `name` and fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Layer = dict[str, Any]
+
+_SMALL_IMAGES: Layer = {"steps": 2000, "batch": 64, "warmup": 0.075}
+
+DEFAULTS: dict[str, Layer] = {
+    "digits": {"steps": 800, "batch": 64, "warmup": 0.075},
+    "cifar10": _SMALL_IMAGES,
+    "cifar100": _SMALL_IMAGES,
+    "svhn": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
+    "svhn-extra": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
+    "imagenet": {"steps": 10_000, "batch": 128, "warmup": 0.01, "model": {"name": "resnet-18"}},
+    "folder": {"steps": 1000, "warmup": 0.075},
+    "npz": {"steps": 1000, "warmup": 0.075},
+}
+"""What each data set is trained with where nothing else is said: a budget for a laptop."""
+
+_ALGORITHM_2: Layer = {"name": "meta-gradient", "operator": "finite-difference", "project": "none"}
+
+_APPENDIX: Layer = {
+    "model": {"name": "conv-large"},
+    "steps": 400_000,
+    "batch": 128,
+    "optimizer": "sgd",
+    "lr": 0.1,
+    "momentum": 0.9,
+    "nesterov": False,
+    "schedule": "step",
+    "milestones": (0.75, 0.875),
+    "decay": 0.1,
+    "warmup": 0.0,
+}
+
+RECIPES: dict[str, Layer] = {
+    # Algorithm 1 as printed, in the scale the authors ran: the labels act through the meta-gradient only.
+    "algorithm-1": {
+        "method": {"name": "meta-gradient", "mixup": False, "labeled_term": False, "project": "none"},
+        "warmup": 0.0,
+    },
+    # Algorithm 2 as printed: finite differences, no projection, no warm-up, no ramp.
+    "algorithm-2": {"method": _ALGORITHM_2, "warmup": 0.0},
+    # What the authors' code does where the paper is silent: projection, warm-up and ramp over 4,000 of 400,000 steps.
+    "authors": {
+        **_APPENDIX,
+        "method": {**_ALGORITHM_2, "project": "clip", "ramp": 0.01},
+        "warmup": 0.01,
+    },
+    "paper-cifar10": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 1.0}, "weight_decay": 1e-4},
+    "paper-cifar100": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 1.0}, "weight_decay": 1e-4},
+    "paper-svhn": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 0.1}, "weight_decay": 5e-5},
+    # 600 epochs; an epoch is a pass over the 1,153,051 unlabeled images in batches of 512: 2,253 steps.
+    "paper-imagenet": {
+        **_APPENDIX,
+        "method": {**_ALGORITHM_2, "gamma": 1.0},
+        "model": {"name": "resnet-18"},
+        "steps": 600 * 2253,
+        "batch": 512,
+        "schedule": "cosine",
+        "weight_decay": 1e-4,
+    },
+}
+"""What `--recipe NAME` gives; see `semigrad list recipes`."""

@@ -1,0 +1,62 @@
+"""Several rows over the same seeds: mean ± standard deviation, paired differences to the first row, a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import numpy as np
+from matplotlib import pyplot as plt
+from rich.table import Table
+from scipy import stats
+
+Errors = Mapping[str, Sequence[float]]
+"""Row -> error of each seed in per cent, the same seeds in every row; the first row is the baseline."""
+
+
+def spread(errors: Sequence[float]) -> str:
+    """mean ± standard deviation over seeds."""
+    deviation = f" ± {np.std(errors, ddof=1):.2f}" if len(errors) > 1 else ""
+    return f"{np.mean(errors):.2f}{deviation}"
+
+
+def paired_difference(errors: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
+    """Mean of the differences seed by seed, and half the width of its 95 % interval (Student's t)."""
+    differences = np.subtract(errors, baseline)
+    if len(differences) < 2:
+        return float(differences.mean()), math.nan
+    half = stats.t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / math.sqrt(len(differences))
+    return float(differences.mean()), float(half)
+
+
+def comparison_table(title: str, rows: Errors) -> Table:
+    baseline = next(iter(rows))
+    table = Table(title=title, title_justify="left")
+    for heading in ("method", "test error, %", "seeds", f"difference to {baseline}"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for name, errors in rows.items():
+        mean, half = paired_difference(errors, rows[baseline])
+        difference = "" if name == baseline else f"{mean:+.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
+        table.add_row(name, spread(errors), str(len(errors)), difference)
+    table.caption = "mean ± standard deviation over seeds; paired difference with its 95 % interval"
+    table.caption_justify = "left"
+    return table
+
+
+def comparison_picture(title: str, rows: Errors, path: Path) -> Path:
+    """A bar for each row, a dot for each seed."""
+    figure, axes = plt.subplots(figsize=(1.6 + 1.6 * len(rows), 4), layout="constrained")
+    for place, (name, errors) in enumerate(rows.items()):
+        axes.bar(place, np.mean(errors), width=0.6, alpha=0.55, label=name)
+        axes.plot([place] * len(errors), errors, "ko", markersize=4)
+        axes.annotate(spread(errors), (place, np.mean(errors)), (14, 4), textcoords="offset points")
+    axes.set_xticks(range(len(rows)), list(rows))
+    axes.set(ylabel="test error, %", title=title, ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plt.close(figure)
+    return path

@@ -1,0 +1,168 @@
+"""One training, as a value: the run is its configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import typing
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from semigrad.core import Method
+from semigrad.data.split import DataSpec
+from semigrad.errors import InputError, unknown
+from semigrad.methods import METHODS, MetaGradient
+from semigrad.models import MODELS, Model, SmallConv
+from semigrad.recipes import DEFAULTS, RECIPES, Layer
+from semigrad.settings import Settings
+
+Part = TypeVar("Part", Method, Model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """One training: data and split, method, network, schedule, optimizer, seed. Frozen, printable, hashable."""
+
+    data: str
+    method: Method = MetaGradient()  # noqa: RUF009 (frozen, so it can be shared)
+    model: Model = SmallConv()  # noqa: RUF009
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, that `from_layers` turns into an equal run."""
+        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)}
+        return {
+            "data": self.data,
+            "method": _named(METHODS, self.method),
+            "model": _named(MODELS, self.model),
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()},
+        }
+
+    @property
+    def key(self) -> str:
+        """A hash of the description, in 12 hexadecimal digits."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def method_name(self) -> str:
+        return str(_named(METHODS, self.method)["name"])
+
+    @property
+    def model_name(self) -> str:
+        return str(_named(MODELS, self.model)["name"])
+
+
+def configure(data: str, *, recipe: str | None = None, config: Mapping[str, Any] | None = None, **flags: Any) -> Run:
+    """The run for some data: defaults of the data set < recipe < config (the content of a file) < flags.
+
+    Flags are settings, `method` and `model` (a name, or a table with `name` and fields)."""
+    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data))]
+    if recipe is not None:
+        if recipe not in RECIPES:
+            raise InputError(unknown("recipe", recipe, RECIPES))
+        layers.append(RECIPES[recipe])
+    return from_layers(data, [*layers, config or {}, flags])
+
+
+def default_layer(spec: DataSpec) -> Layer:
+    """What a data set is trained with where nothing else is said."""
+    layer: Layer = {"method": {"name": "meta-gradient"}, "model": {"name": "small-conv"}, **DEFAULTS.get(spec.name, {})}
+    if spec.name == "npz" and spec.path is not None and _holds_features(spec.path):
+        layer["model"] = {"name": "mlp"}
+    return layer
+
+
+def _holds_features(path: Path) -> bool:
+    """Whether the array `x` in an npz file has two dimensions; read from its header alone."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("x.npy") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            return len(read(file)[0]) == 2
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return False  # reading the data will say what is wrong
+
+
+def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
+    """Merge layers, later ones over earlier ones, and build the run; all unknown names are reported together."""
+    merged: Layer = {"method": {}, "model": {}}
+    problems: list[str] = []
+    known = {f.name for f in dataclasses.fields(Settings)}
+    for layer in layers:
+        for name, value in layer.items():
+            if name in ("method", "model"):
+                merged[name] = _over(merged[name], {"name": value} if isinstance(value, str) else value)
+            elif name in known:
+                merged[name] = tuple(value) if isinstance(value, list) else value
+            elif name != "data":
+                problems.append(unknown("setting", name, known | {"data", "method", "model"}))
+    method = _build(METHODS, "method", merged.pop("method"), problems)
+    model = _build(MODELS, "model", merged.pop("model"), problems)
+    problems += _type_problems(Settings, merged, "")
+    if problems:
+        raise InputError(problems)
+    return Run(data=data, method=method, model=model, **merged)
+
+
+def _over(below: Layer, above: Layer) -> Layer:
+    """Fields belong to a name: another name drops the fields below."""
+    return {**below, **above} if above.get("name", below.get("name")) == below.get("name") else dict(above)
+
+
+def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str]) -> Any:
+    fields = dict(given)
+    name = fields.pop("name", None)
+    if name not in table:
+        problems.append(unknown(kind, str(name), table))
+        return None
+    known = {f.name for f in dataclasses.fields(table[name])}
+    wrong = [unknown(f"field of {kind} {name}:", field, known) for field in fields if field not in known]
+    wrong += _type_problems(table[name], fields, f"{kind} {name}: ")
+    problems += wrong
+    return None if wrong else table[name](**fields)
+
+
+def _type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
+    """A sentence for every value whose type is not the field's."""
+    hints = typing.get_type_hints(cls)
+    return [
+        f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
+        for name, value in values.items()
+        if name in hints and not _matches(value, hints[name])
+    ]
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_matches(item, arguments[0]) for item in value)
+    if arguments:  # a union
+        return any(_matches(value, argument) for argument in arguments)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _words(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return " or ".join(repr(argument) for argument in arguments)
+    if origin is tuple:
+        return f"a list of {_words(arguments[0])}s"
+    if arguments:
+        return " or ".join(_words(argument) for argument in arguments)
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
+    return words.get(hint, str(hint))
+
+
+def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
+    names = {cls: name for name, cls in table.items()}
+    return {"name": names[type(part)], **dataclasses.asdict(part)}

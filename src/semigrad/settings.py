@@ -1,0 +1,110 @@
+"""The settings of a run that are numbers and choices; torch is not needed to read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How long, with which batches, which optimizer and which schedule; lengths up to 1 are shares of the run."""
+
+    steps: int = 1000
+    """Number of optimizer steps."""
+    seed: int = 0
+    """Seed of the split, the initial weights and every random draw."""
+    batch: int = 64
+    """Labeled examples a step."""
+    unlabeled_batch: int | None = None
+    """Unlabeled examples a step; None: as many as labeled ones."""
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    """The optimizer."""
+    lr: float = 0.1
+    """Learning rate at its peak."""
+    momentum: float = 0.9
+    """Momentum of SGD, and the first decay rate of Adam and AdamW."""
+    nesterov: bool = False
+    """Nesterov's variant of momentum, with SGD."""
+    weight_decay: float = 1e-4
+    """Weight decay."""
+    schedule: Literal["cosine", "step", "constant"] = "cosine"
+    """How the learning rate falls after the warm-up."""
+    warmup: float = 0.0
+    """Length of the linear rise of the learning rate from 0: a share of the run up to 1, above that steps."""
+    milestones: tuple[float, ...] = (0.75, 0.875)
+    """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps."""
+    decay: float = 0.1
+    """Factor of schedule `step`."""
+    average: float = 0.0
+    """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
+    include_labeled: bool = False
+    """Put the labeled examples into the unlabeled pool too."""
+    validation: int = 0
+    """Examples held out of the training part, equal per class, to choose settings on."""
+    validate_every: int = 0
+    """Measure the validation error every so many steps; 0: only after training."""
+    test_every: int = 0
+    """Measure the test error every so many steps, for a curve; nothing is selected on it. 0: once, after training."""
+    image_size: int | None = None
+    """Height and width to bring images to, for folder and imagenet; None: the data's default."""
+    resized_crop: bool = False
+    """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
+
+    @property
+    def unlabeled_rows(self) -> int:
+        """Unlabeled examples a step."""
+        return self.batch if self.unlabeled_batch is None else self.unlabeled_batch
+
+    def problems(self) -> list[str]:
+        """A sentence for every impossible value."""
+        checks = {
+            f"steps must be at least 1; given: {self.steps}.": self.steps >= 1,
+            f"batch must be at least 1; given: {self.batch}.": self.batch >= 1,
+            f"unlabeled_batch must be at least 1; given: {self.unlabeled_batch}.": self.unlabeled_rows >= 1,
+            f"lr must be positive; given: {self.lr}.": self.lr > 0,
+            f"momentum must lie in [0, 1); given: {self.momentum}.": 0 <= self.momentum < 1,
+            f"average must lie in [0, 1); given: {self.average}.": 0 <= self.average < 1,
+            f"weight_decay must not be negative; given: {self.weight_decay}.": self.weight_decay >= 0,
+            f"warmup must not be negative; given: {self.warmup}.": self.warmup >= 0,
+            f"milestones must not be negative; given: {self.milestones}.": all(m >= 0 for m in self.milestones),
+            f"decay must be positive; given: {self.decay}.": self.decay > 0,
+            f"validation must not be negative; given: {self.validation}.": self.validation >= 0,
+            f"test_every and validate_every must not be negative; given: {self.test_every}, {self.validate_every}.": (
+                self.test_every >= 0 and self.validate_every >= 0
+            ),
+            "validate_every needs a validation part: give validation too.": not self.validate_every or self.validation,
+            "nesterov needs SGD with a momentum above 0.": (
+                not self.nesterov or (self.optimizer == "sgd" and self.momentum > 0)
+            ),
+            f"image_size must be at least 4; given: {self.image_size}.": self.image_size is None or self.image_size > 3,
+        }
+        return [sentence for sentence, holds in checks.items() if not holds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Where and how a run is carried out; none of this changes its results."""
+
+    device: str = "auto"
+    """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
+    threads: int | None = None
+    """Threads of the processor; None: torch's own choice. Bit-identical results need the same number."""
+    workers: int = 2
+    """Processes that read ahead where examples are in files."""
+    checkpoint_every: int = 100
+    """Steps between checkpoints; more where writing would take over 2 % of the time."""
+    log_every: int | None = None
+    """Steps between lines of metrics.jsonl; None: 200 lines in all."""
+    tensorboard: bool = False
+    """Write TensorBoard events into the run's folder too (needs the extra `tensorboard`)."""
+
+    def problems(self) -> list[str]:
+        """A sentence for every impossible value."""
+        checks = {
+            f"threads must be at least 1; given: {self.threads}.": self.threads is None or self.threads >= 1,
+            f"workers must not be negative; given: {self.workers}.": self.workers >= 0,
+            f"checkpoint_every must be at least 1; given: {self.checkpoint_every}.": self.checkpoint_every >= 1,
+            f"log_every must be at least 1; given: {self.log_every}.": self.log_every is None or self.log_every >= 1,
+        }
+        return [sentence for sentence, holds in checks.items() if not holds]
