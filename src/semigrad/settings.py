@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,8 +62,10 @@ class Settings:
         checks = {
             f"steps must be at least 1; given: {self.steps}.": self.steps >= 1,
             f"batch must be at least 1; given: {self.batch}.": self.batch >= 1,
-            f"unlabeled_batch must be at least 1; given: {self.unlabeled_batch}.": self.unlabeled_rows >= 1,
-            f"lr must be positive; given: {self.lr}.": self.lr > 0,
+            f"unlabeled_batch must be at least 1; given: {self.unlabeled_batch}.": (
+                self.unlabeled_batch is None or self.unlabeled_batch >= 1
+            ),
+            f"lr must be positive; given: {self.lr}.": 0 < self.lr < math.inf,
             f"momentum must lie in [0, 1); given: {self.momentum}.": 0 <= self.momentum < 1,
             f"average must lie in [0, 1); given: {self.average}.": 0 <= self.average < 1,
             f"weight_decay must not be negative; given: {self.weight_decay}.": self.weight_decay >= 0,

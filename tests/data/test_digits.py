@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from semigrad.data import open_dataset
-from semigrad.data.digits import test_positions as chosen_positions
+from semigrad.data.digits import held_out
 
 
 def test_every_digit_is_in_one_part_with_its_own_label(tmp_path: Path) -> None:
     data = open_dataset("digits", root=tmp_path)
     bunch = load_digits()
-    test = chosen_positions(1797)
+    test = held_out(1797)
     train = [position for position in range(1797) if position not in set(test.tolist())]
     assert (len(data.train), data.train.shape, len(test)) == (1297, (1, 8, 8), 500)
     assert data.test is not None
@@ -29,8 +29,8 @@ def test_every_digit_is_in_one_part_with_its_own_label(tmp_path: Path) -> None:
 def test_the_test_part_is_chosen_by_hash_alone() -> None:
     hashes = [hashlib.blake2b(str(position).encode(), digest_size=16).hexdigest() for position in range(1797)]
     border = sorted(hashes)[500]
-    assert chosen_positions(1797).tolist() == [p for p in range(1797) if hashes[p] < border]
-    assert chosen_positions(1797)[:5].tolist() == [5, 6, 7, 10, 21]
+    assert held_out(1797).tolist() == [p for p in range(1797) if hashes[p] < border]
+    assert held_out(1797)[:5].tolist() == [0, 2, 16, 17, 18]
 
 
 def test_every_class_is_in_both_parts_and_weak_views_are_shifts_without_flip(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ def load(request: Request) -> Dataset:
     images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)[:, None]  # (N, 1, 8, 8); the originals are 0..16
     labels = np.asarray(bunch.target)
     classes = tuple(str(digit) for digit in range(10))
-    test = test_positions(len(images))
+    test = held_out(len(images))
     train = np.setdiff1d(np.arange(len(images)), test)
     return from_arrays("digits", classes, images[train], labels[train], images[test], labels[test], pad=1)
 
 
-def test_positions(count: int) -> np.ndarray:
+def held_out(count: int) -> np.ndarray:
     """The positions of the test images, ascending: those with the smallest hashes, so that they are the same for
     every seed, platform and library version."""
 

@@ -119,6 +119,8 @@ def _by_folders(path: Path, labeled: Path) -> Listing:
         else:
             problems.append(f"{folder} is a class that {labeled} does not have; it has {', '.join(classes)}.")
     for folder in (labeled, *held[:1]):
+        if folder != labeled and not subfolders(folder):
+            problems.append(f"{folder} has no class folders.")
         if loose := sum(is_picture(entry.name) and entry.is_file() for entry in folder.iterdir()):
             problems.append(f"{folder} has {loose:,} pictures outside of its class folders; move them into one.")
     if problems:

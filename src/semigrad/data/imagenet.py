@@ -105,7 +105,7 @@ def resized_box(width: int, height: int, size: int, draws: np.ndarray) -> Box:
     aspect = WIDEST ** (2 * draws[4] - 1)
     across, down = math.sqrt(area * aspect), math.sqrt(area / aspect)
     fit = min(1.0, width / across, height / down)
-    across, down = across * fit, down * fit
+    across, down = min(across * fit, width), min(down * fit, height)  # rounding may leave a little too much
     top, left = draws[0] * (height - down), draws[1] * (width - across)
     return left, top, min(left + across, width), min(top + down, height)
 

@@ -42,10 +42,10 @@ def load(request: Request) -> Dataset:
 def _read(path: Path) -> dict[str, np.ndarray]:
     """The arrays by name. Without pickles: an archive from somewhere can run nothing."""
     try:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise InputError(f"{path} holds one array without a name; write it with numpy.savez(path, x=..., y=...).")
-        with archive:
+        with path.open("rb") as file:  # numpy leaves a damaged archive open if it opened it itself
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise InputError(f"{path} holds one array without a name; numpy.savez(path, x=..., y=...) gives names.")
             problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in KEYS]
             if problems:
                 raise InputError(problems)

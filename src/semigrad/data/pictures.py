@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
@@ -90,7 +90,10 @@ def centered(width: int, height: int, share: float = 1.0) -> Box:
 def _opened(path: str) -> Image.Image:
     if not os.path.isfile(path):  # opening a pipe would wait for ever
         raise OSError("not a file")
-    return Image.open(path)
+    try:
+        return Image.open(path)
+    except UnidentifiedImageError:
+        raise OSError("no known picture format") from None
 
 
 def _gray(image: Image.Image) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,56 +67,53 @@ def make_split(
     """Cut the validation part off first, then choose the labels, class by class; the rest is the unlabeled pool.
 
     `include_labeled` puts the labeled examples into the pool too, with their labels hidden there."""
-    held, problems = _choose(dataset, "validation", seed, spec_of_total(validation), np.array([], np.int64))
-    labeled, more = _choose(dataset, "labeled", seed, spec, held)
-    if problems or more:
-        raise InputError(problems + more)
+    known = np.flatnonzero(dataset.labels >= 0)
+    held = _choose(dataset, known, "validation", seed, lambda available: _equally(validation, available))
+    labeled = _choose(dataset, np.setdiff1d(known, held), "labeled", seed, lambda available: _asked(spec, available))
     away = held if include_labeled else np.concatenate([held, labeled])
     unlabeled = np.setdiff1d(np.arange(len(dataset.train)), away)
     return Split(labeled, unlabeled, held)
 
 
-def spec_of_total(total: int) -> DataSpec:
-    """The request for `total` examples, equal per class."""
-    return DataSpec("", labels=total)
-
-
 def _choose(
-    dataset: Dataset, purpose: str, seed: int, spec: DataSpec, taken: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
-    """Class-balanced positions for a purpose, and why they cannot be had."""
-    classes, names = len(dataset.classes), dataset.classes
-    free = np.setdiff1d(np.flatnonzero(dataset.labels >= 0), taken)
-    by_class = [free[dataset.labels[free] == c] for c in range(classes)]
+    dataset: Dataset, candidates: np.ndarray, purpose: str, seed: int, count: Callable[[list[int]], list[int]]
+) -> np.ndarray:
+    """Positions for a purpose, `count(available)` of each class, the first ones in hash order."""
+    by_class = [candidates[dataset.labels[candidates] == c] for c in range(len(dataset.classes))]
     available = [len(members) for members in by_class]
-    if spec.labels is not None:
-        if spec.labels % classes:
-            near = sorted({max(spec.labels // classes, 1) * classes, (spec.labels // classes + 1) * classes})
-            choice = " or ".join(map(str, near))
-            return free[:0], [
-                f"{spec.labels} {purpose} examples cannot be shared equally by {classes} classes. Ask for {choice}."
-            ]
-        wanted = [spec.labels // classes] * classes
-        if purpose == "labeled" and spec.labels == 0:
-            return free[:0], ["0 labels were asked for. Ask for at least one of each class."]
-    elif spec.share is not None:
-        if not 0 < spec.share <= 100:
-            return free[:0], [f"A share of labels lies above 0 % and up to 100 %; given: {spec.share} %."]
-        wanted = [max(1, round(spec.share / 100 * count)) for count in available]
-    else:
-        wanted = available
+    wanted = count(available)
     problems = [
-        f"Class {names[c]!r} has {available[c]} examples with a label, but {wanted[c] or 1} {purpose} ones are needed."
-        for c in range(classes)
-        if available[c] < wanted[c] or (purpose == "labeled" and available[c] == 0)
+        f"Class {name!r} has {there} examples with a label, but {needed} {purpose} ones are needed."
+        for name, there, needed in zip(dataset.classes, available, wanted, strict=True)
+        if there < needed
     ]
+    if len(problems) > 5:
+        problems = [*problems[:5], f"{len(problems) - 5} more classes have too few."]
     if problems:
-        cut = f"(and {len(problems) - 5} more classes with too few)" if len(problems) > 5 else ""
-        return free[:0], problems[:5] + [cut] * bool(cut)
-    if spec.labels is None and spec.share is None:
-        return free, []
-    chosen = [_hash_order(purpose, seed, members)[:count] for members, count in zip(by_class, wanted, strict=True)]
-    return np.sort(np.concatenate(chosen)), []
+        raise InputError(problems)
+    chosen = [_hash_order(purpose, seed, members)[:n] for members, n in zip(by_class, wanted, strict=True)]
+    return np.sort(np.concatenate(chosen))
+
+
+def _asked(spec: DataSpec, available: list[int]) -> list[int]:
+    """Labels of each class that a request asks for, at least one."""
+    if spec.labels == 0:
+        raise InputError("0 labels were asked for. Ask for at least one of each class.")
+    if spec.labels is not None:
+        return _equally(spec.labels, available)
+    if spec.share is not None and not 0 < spec.share <= 100:
+        raise InputError(f"A share of labels lies above 0 % and up to 100 %; given: {spec.share} %.")
+    share = 1.0 if spec.share is None else spec.share / 100
+    return [max(1, round(share * count)) for count in available]
+
+
+def _equally(total: int, available: list[int]) -> list[int]:
+    classes = len(available)
+    if total % classes:
+        below, above = total // classes * classes, (total // classes + 1) * classes
+        choice = f"{below} or {above}" if below else str(above)
+        raise InputError(f"{total} examples cannot be shared equally by {classes} classes. Ask for {choice}.")
+    return [total // classes] * classes
 
 
 def _hash_order(purpose: str, seed: int, positions: np.ndarray) -> np.ndarray:

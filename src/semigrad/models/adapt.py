@@ -54,7 +54,7 @@ class Call:
     name: str
     given: Tensor
     gave: Tensor
-    values: Tensor  # a copy of `gave` from before anything could change it in place
+    version: int  # autograd's count of in-place changes to `gave`
 
 
 def adapt(net: nn.Module, example: Tensor) -> nn.Module:
@@ -97,7 +97,8 @@ def _head_name(net: nn.Module, example: Tensor, training: bool) -> str:
     if not calls:
         raise InputError(f"The network calls no nn.Linear, so its head is unknown. {CURE}")
     last = calls[-1]
-    if last.gave.data_ptr() != logits.data_ptr() or not torch.equal(last.values, logits):
+    same = last.gave.data_ptr() == logits.data_ptr() and last.gave.numel() == logits.numel()
+    if not same or last.gave._version != last.version:
         raise InputError(
             f"Something follows the network's last nn.Linear, {last.name!r}, in {mode} mode: a softmax? {CURE}"
         )
@@ -119,7 +120,7 @@ def _trace(net: nn.Module, example: Tensor, training: bool) -> tuple[object, lis
     calls: list[Call] = []
 
     def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        calls.append(Call(names[layer], inputs[0], output, output.clone()))
+        calls.append(Call(names[layer], inputs[0], output, output._version))
 
     for layer in names:
         layer.register_forward_hook(record)

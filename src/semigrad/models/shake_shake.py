@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Task
+from semigrad.errors import InputError
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
 
@@ -47,6 +48,10 @@ class TwoGates(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (beta,) = ctx.saved_tensors
         return beta * gradient, (1 - beta) * gradient, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        raise InputError("Shake-shake in train mode has no forward-mode derivative: use eval mode, or one_gate().")
 
 
 def shake(a: Tensor, b: Tensor, training: bool) -> Tensor:

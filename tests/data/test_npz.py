@@ -1,0 +1,173 @@
+"""The user's own arrays: every accepted form, and a sentence for every other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semigrad.core import generator
+from semigrad.data import Dataset, open_dataset
+from semigrad.errors import InputError
+
+Y = np.array([0, 1, 2, -1, -1, 0])
+
+
+def opened(tmp_path: Path, **arrays: Any) -> Dataset:
+    np.savez(tmp_path / "mine.npz", **arrays)
+    return open_dataset("npz", tmp_path / "mine.npz")
+
+
+def everything(data: Dataset) -> np.ndarray:
+    return data.train.raw(np.arange(len(data.train))).numpy()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64, np.uint8, np.bool_])
+def test_features_become_float32(tmp_path: Path, kind: Any) -> None:
+    x = np.arange(24).reshape(6, 4).astype(kind)
+    data = opened(tmp_path, x=x, y=Y)
+    assert everything(data).dtype == np.float32
+    np.testing.assert_array_equal(everything(data), x)
+    np.testing.assert_allclose(data.mean, x.astype(float).mean(0))
+    assert data.classes == ("0", "1", "2")
+    assert data.test is None
+    weak = data.train.weak(np.arange(6), generator("draws").random((6, 5)))
+    np.testing.assert_array_equal(weak, everything(data))
+
+
+IMAGES = generator("npz images").integers(0, 256, (6, 3, 16, 20), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (IMAGES, IMAGES),
+        (IMAGES.transpose(0, 2, 3, 1), IMAGES),
+        (IMAGES[:, 0], IMAGES[:, :1]),
+        (IMAGES[:, :1], IMAGES[:, :1]),
+        (IMAGES[:, 0, :, :, None], IMAGES[:, :1]),
+        (IMAGES / 255, IMAGES),
+        ((IMAGES / 255).astype(np.float32), IMAGES),
+    ],
+)
+def test_images_become_bytes_with_channels_first(tmp_path: Path, given: np.ndarray, expected: np.ndarray) -> None:
+    data = opened(tmp_path, x=given, y=Y)
+    np.testing.assert_array_equal(everything(data), expected)
+    corner = data.train.weak(np.array([0]), np.array([[0.0, 0.0, 0.0, 0.0, 0.0]]))[0]
+    np.testing.assert_array_equal(corner[:, 2:, 2:], expected[0, :, :-2, :-2])  # pad 16 // 8, no flip
+
+
+def test_tiny_images_are_shifted_by_at_least_one(tmp_path: Path) -> None:
+    data = opened(tmp_path, x=IMAGES[:, :, :4, :4], y=Y)
+    corner = data.train.weak(np.array([0]), np.zeros((1, 5)))[0]
+    np.testing.assert_array_equal(corner[:, 1:, 1:], IMAGES[0, :, :3, :3])
+
+
+def test_the_test_part_and_names(tmp_path: Path) -> None:
+    x = np.eye(6)
+    data = opened(tmp_path, x=x, y=Y, x_test=x[:2] + 1, y_test=[2, 1], class_names=["cat", "dog", "eel"])
+    assert data.classes == ("cat", "dog", "eel")
+    assert data.test is not None
+    np.testing.assert_array_equal(data.test.raw(np.arange(2)), x[:2] + 1)
+    assert data.test_labels is not None
+    assert data.test_labels.tolist() == [2, 1]
+    assert data.labels.tolist() == Y.tolist()
+    assert data.name == "npz:mine"
+
+
+def test_labels_may_be_strings(tmp_path: Path) -> None:
+    y = np.array(["dog", "", "cat", "-1", "dog", "cat"])
+    data = opened(tmp_path, x=np.eye(6), y=y, x_test=np.eye(6)[:1], y_test=["dog"])
+    assert data.classes == ("cat", "dog")
+    assert data.labels.tolist() == [1, -1, 0, -1, 1, 0]
+    assert data.test_labels is not None
+    assert data.test_labels.tolist() == [1]
+    ordered = opened(tmp_path, x=np.eye(6), y=y, class_names=["dog", "cat"])
+    assert ordered.classes == ("dog", "cat")
+    assert ordered.labels.tolist() == [0, -1, 1, -1, 0, 1]
+
+
+def test_a_class_may_be_seen_in_the_test_part_only(tmp_path: Path) -> None:
+    data = opened(tmp_path, x=np.eye(6), y=Y, x_test=np.eye(6)[:1], y_test=[3])
+    assert data.classes == ("0", "1", "2", "3")
+
+
+NAN = np.eye(6)
+NAN[4, 1:3] = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": NAN, "y": Y}, "x has 2 values that are not finite numbers, first in row 4"),
+        ({"x": np.eye(6) * 1e300, "y": Y}, "6 values that are not finite numbers, first in row 0"),
+        ({"x": IMAGES.astype(float), "y": Y}, r"outside \[0, 1\], first in image 0; divide by"),
+        ({"x": IMAGES * np.nan, "y": Y}, r"outside \[0, 1\]"),
+        ({"x": IMAGES.astype(np.int32), "y": Y}, r"x is int32 \(6, 3, 16, 20\); allowed are"),
+        ({"x": IMAGES[:, :2], "y": Y}, "no axis of 1 or 3 channels"),
+        ({"x": IMAGES[:, :, :, :3], "y": Y}, "both could be the channels"),
+        ({"x": np.arange(6), "y": Y}, r"x is int64 \(6,\)"),
+        ({"x": np.eye(6).astype(complex), "y": Y}, "x is complex128"),
+        ({"x": np.eye(5), "y": Y}, r"x has the shape \(5, 5\) and y \(6,\)"),
+        ({"x": np.eye(6), "y": Y[:, None]}, r"y \(6, 1\)"),
+        ({"x": np.zeros((0, 3)), "y": Y[:0]}, "it is empty"),
+        ({"x": np.eye(6)}, "the array 'y' is missing"),
+        ({"X": np.eye(6), "y": Y}, "There is no array 'X'. Known: class_names, x, x_test"),
+        ({"x": np.eye(6), "y": Y, "x_test": np.eye(6)}, "x_test and y_test go together"),
+        ({"x": np.eye(6), "y": Y, "x_test": np.eye(5)[:2], "y_test": [0, 1]}, r"\(6,\) in x, but \(5,\) in x_test"),
+        ({"x": np.eye(6), "y": Y, "x_test": np.eye(6), "y_test": Y}, "y_test has 2 labels outside 0 to 2"),
+        ({"x": np.eye(6), "y": [0, 1, 4, -1, 1, 1]}, "no example has the class 2, 3; with classes 0 to 4"),
+        ({"x": np.eye(6), "y": [0, 10**12, 1, 1, 1, 1]}, "no example has the class 2, 3, 4"),
+        ({"x": np.eye(6), "y": [0, 1, -2, 1, 1, 1]}, "y has 1 labels outside -1 to 1, the first is -2"),
+        ({"x": np.eye(6), "y": [-1] * 6}, "0 labels of 0 classes"),
+        ({"x": np.eye(6), "y": [0] * 6}, "6 labels of 1 classes"),
+        ({"x": np.eye(6), "y": Y + 0.5}, "y float64: labels must be whole numbers or strings"),
+        ({"x": np.eye(6), "y": Y, "x_test": np.eye(6)[:1], "y_test": ["a"]}, "the same in y and y_test"),
+        ({"x": np.eye(6), "y": Y, "class_names": ["a", "b"]}, "y has 1 labels outside -1 to 1, the first is 2"),
+        ({"x": np.eye(6), "y": Y, "class_names": ["a", "b", "b"]}, "different strings"),
+        ({"x": np.eye(6), "y": list("abcabc"), "class_names": ["a", "b"]}, r"\['c'\], which class_names does not list"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        opened(tmp_path, **arrays)
+    assert str(tmp_path / "mine.npz") in str(caught.value)
+
+
+def test_several_problems_come_together(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path, x_test=np.eye(2), class_names=["a"])
+    assert len(caught.value.problems) == 3
+
+
+def test_object_arrays_are_not_unpickled(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a readable"):
+        opened(tmp_path, x=np.array([{}, {}], dtype=object), y=[0, 1])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_archive_is_named(tmp_path: Path, share: float) -> None:
+    np.savez_compressed(tmp_path / "whole.npz", x=np.eye(6), y=Y)
+    content = (tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=r"cut\.npz is not a readable"):
+        open_dataset("npz", tmp_path / "cut.npz")
+
+
+def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", x=np.eye(60), y=np.arange(60))
+    content = bytearray((tmp_path / "mine.npz").read_bytes())
+    content[5000] ^= 1
+    (tmp_path / "mine.npz").write_bytes(content)
+    with pytest.raises(InputError, match="not a readable"):
+        open_dataset("npz", tmp_path / "mine.npz")
+
+
+def test_a_single_array_is_explained(tmp_path: Path) -> None:
+    np.save(tmp_path / "one.npy", np.eye(3))
+    with pytest.raises(InputError, match="one array without a name"):
+        open_dataset("npz", tmp_path / "one.npy")
+    with pytest.raises(InputError, match="not a readable"):
+        open_dataset("npz", tmp_path)

@@ -1,0 +1,63 @@
+"""A module imports only from rows above its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import semigrad
+
+LAYERS = [
+    {"errors", "settings", "recipes", "core"},
+    {"ops", "augment", "files"},
+    {"metagrad", "models"},
+    {"methods", "data"},
+    {"run", "schedule"},
+    {"checkpoint", "evaluate", "setup", "progress"},
+    {"records", "plan"},
+    {"loop", "saved"},
+    {"parallel"},
+    {"report"},
+    {"cli"},
+]
+ROOT = Path(semigrad.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> set[str]:
+    """First-level modules of ours that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "semigrad":
+                names = [f"semigrad.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("semigrad.")}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_upwards(path):
+    module = module_of(path)
+    if module in ("__init__", "__main__"):
+        return
+    (row,) = [number for number, layer in enumerate(LAYERS) if module in layer]
+    allowed = set().union(*LAYERS[:row], {module})
+    assert imported(path) <= allowed
+
+
+def test_every_module_has_a_row():
+    assert {module_of(path) for path in FILES} - {"__init__", "__main__"} == set().union(*LAYERS)
+
+
+def test_methods_do_not_import_one_another():
+    for path in (ROOT / "methods").glob("*.py"):
+        if path.name != "__init__.py":
+            assert "methods" not in imported(path)
