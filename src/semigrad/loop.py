@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from semigrad import checkpoint
-from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed
+from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
 from semigrad.errors import InputError
 from semigrad.evaluate import Evaluation, measure_test, measure_validation
 from semigrad.files import read_json, write_json
@@ -110,7 +110,7 @@ class Training:
         started = time.monotonic() - self.seconds
         steps = range(self.done, run.steps)
         board = events(folder, execution.tensorboard, self.done)
-        with interruptible() as stop, torch.random.fork_rng(devices=[]):
+        with interruptible() as stop, random_state_kept(setup.device):
             for batch in setup.stream.batches(steps, setup.device, execution.workers):
                 self.metrics.add(self.one_step(batch))
                 self.seconds = time.monotonic() - started
@@ -130,7 +130,7 @@ class Training:
     def one_step(self, batch: Batch) -> dict[str, float]:
         """One optimizer step; returns the figures of the step."""
         run, clock = self.run, self.clock()
-        torch.manual_seed(derive_seed(run.seed, self.done, "step"))
+        seed_network(derive_seed(run.seed, self.done, "step"), self.setup.device)
         for group in self.optimizer.param_groups:
             group["lr"] = clock.lr
         self.step.train()

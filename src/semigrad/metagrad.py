@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call
 
+from semigrad.core import random_state_kept, seed_network
 from semigrad.ops import clip_to_simplex, project_to_simplex, squared_error
 
 Mode = Literal["eval", "train"]
@@ -66,9 +67,9 @@ class Problem:
             name: torch.zeros_like(leaf) if grad is None else grad
             for (name, leaf), grad in zip(leaves.items(), grads, strict=True)
         }
-        for name, grad in gradient.items():
-            if not grad.isfinite().all():
-                raise FloatingPointError(f"the labeled gradient of parameter {name!r} is not finite")
+        if not torch.stack(torch._foreach_norm(list(gradient.values()))).isfinite().all():
+            wrong = [name for name, grad in gradient.items() if not grad.isfinite().all()]
+            raise FloatingPointError(f"the labeled gradient of parameter {', '.join(map(repr, wrong))} is not finite")
         return gradient
 
     def along(self, amount: float | Tensor) -> Parameters:
@@ -79,7 +80,7 @@ class Problem:
     def _logits(self, parameters: Parameters, inputs: Tensor, seed: int) -> Tensor:
         buffers = {name: b.clone() for name, b in self.net.named_buffers()} if self.net.training else {}
         if self.net.training:
-            torch.manual_seed(seed)
+            seed_network(seed, inputs.device)
         logits: Tensor = functional_call(self.net, {**parameters, **buffers}, (inputs,))
         return logits
 
@@ -167,7 +168,7 @@ class FiniteDifference:
 
     def gradient(self, problem: Problem) -> Tensor:
         with torch.no_grad():
-            norm = torch.stack([g.norm() for g in problem.labeled_gradient.values()]).norm()
+            norm = torch.stack(torch._foreach_norm(list(problem.labeled_gradient.values()))).norm()
             if norm == 0:
                 return torch.zeros_like(problem.predict(problem.parameters))
             size = self.epsilon / norm
@@ -245,7 +246,7 @@ def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[in
     """The network in `mode`, outside autocast (which would compare cached weights); yields a seed for dropout masks.
     Afterwards every module's mode and the random state are as before."""
     training = {module: module.training for module in net.modules()}
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with random_state_kept(device):
         seed = int(torch.randint(2**62, ()))
         net.train(mode == "train")
         try:

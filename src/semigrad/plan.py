@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from semigrad.core import Clock
+from semigrad.core import Clock, random_state_kept
 from semigrad.run import Run
 from semigrad.schedule import learning_rate
 from semigrad.setup import Setup
@@ -53,7 +53,7 @@ def measure_step(run: Run, setup: Setup, step: nn.Module) -> tuple[float, float]
         terms, _ = trial(batch, clock)
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
 
-    with torch.random.fork_rng(devices=[]):
+    with random_state_kept(setup.device):
         return _seconds(forward), _seconds(whole)
 
 
