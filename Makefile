@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a fresh machine wants only Python 3.11 or newer, and make.
+# Every target sets up what it needs: a fresh machine wants only Python 3.11.4 or newer, and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Semigrad needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' || { echo "Semigrad needs Python 3.11.4 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

@@ -34,7 +34,7 @@ def problems(draw):
 @settings(max_examples=80, deadline=None)
 def test_forward_mode_is_double_backward_and_the_limit_of_finite_differences(problem, mode):
     with undisturbed(problem[0], mode, torch.device("cpu")) as masks:
-        asked = Problem(*problem, masks)
+        asked = Problem(*problem, masks=masks)
         exact, reference = ForwardMode().gradient(asked), Unrolled().gradient(asked)
         scale = reference.norm()
         assert (exact - reference).norm() <= 1e-10 * scale + 1e-13

@@ -79,7 +79,7 @@ def test_d_is_b_over_alpha_times_the_derivative_of_the_labeled_loss_after_a_step
 @pytest.mark.parametrize("mode", ["eval", "train"])
 def test_forward_mode_equals_double_backward(net, mode):
     with undisturbed(net, mode, CPU) as masks:
-        problem = Problem(net, *batches(net), masks)
+        problem = Problem(net, *batches(net), masks=masks)
         assert relative(ForwardMode().gradient(problem), Unrolled().gradient(problem)) < 1e-12
 
 
@@ -94,7 +94,7 @@ def test_the_finite_difference_error_falls_as_epsilon_squared():
 
 def test_lookahead_equals_the_others_to_first_order(net):
     with undisturbed(net, "eval", CPU) as masks:
-        problem = Problem(net, *batches(net), masks)
+        problem = Problem(net, *batches(net), masks=masks)
         ratios = []
         for step in (1e-3, 1e-4):
             change = Lookahead().labels(problem, step) - ForwardMode().labels(problem, step)
@@ -122,7 +122,7 @@ def test_the_consistency_gradient_is_the_gauss_newton_matrix_applied_to_g():
     jacobian = torch.stack(
         [torch.cat([g.flatten() for g in torch.autograd.grad(v, list(net.parameters()), retain_graph=True)]) for v in f]
     )
-    g = torch.cat([g.flatten() for g in problem.labeled_gradient.values()])
+    g = torch.cat([g.flatten() for g in problem.direction.values()])
     assert torch.allclose(torch.cat([g.flatten() for g in gradient]), 4 * step / len(u) * jacobian.T @ jacobian @ g)
 
 
@@ -148,10 +148,10 @@ def test_with_separate_masks_train_mode_would_be_noise():
     torch.manual_seed(1)
     net = conv_net()
     with undisturbed(net, "train", CPU) as masks:
-        problem = Problem(net, *batches(net), masks)
+        problem = Problem(net, *batches(net), masks=masks)
         exact = ForwardMode().gradient(problem)
-        other = Problem(net, problem.x, problem.y, problem.u, masks + 7)
-        size = 0.01 / float(torch.cat([g.flatten() for g in problem.labeled_gradient.values()]).norm())
+        other = Problem(net, problem.x, problem.y, problem.u, masks=masks + 7)
+        size = 0.01 / float(torch.cat([g.flatten() for g in problem.direction.values()]).norm())
         unshared = (problem.predict(problem.along(size)) - other.predict(problem.along(-size))) / size
     assert relative(unshared, exact) > 0.5
     with undisturbed(net, "train", CPU) as masks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,24 @@ def random_state_kept(device: torch.device) -> Iterator[None]:
     """Whatever is drawn inside, the random state is as before afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield
+
+
+_exact_gradients = contextvars.ContextVar("exact_gradients", default=False)
+
+
+@contextlib.contextmanager
+def exact_gradients() -> Iterator[None]:
+    """Layers that declare a gradient which is not that of their function (shake-shake in train mode) use the true one
+    inside, so that derivatives of the network mean what they say."""
+    token = _exact_gradients.set(True)
+    try:
+        yield
+    finally:
+        _exact_gradients.reset(token)
+
+
+def exact_gradients_wanted() -> bool:
+    return _exact_gradients.get()
 
 
 def length(value: float, steps: int) -> float:

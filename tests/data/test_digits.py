@@ -35,6 +35,7 @@ def test_the_test_part_is_chosen_by_hash_alone() -> None:
 
 def test_every_class_is_in_both_parts_and_weak_views_are_shifts_without_flip(tmp_path: Path) -> None:
     data = open_dataset("digits", root=tmp_path)
+    assert data.test_labels is not None
     assert set(data.labels) == set(data.test_labels) == set(range(10))
     middle = data.train.weak(np.array([3]), np.array([[0.5, 0.5, 0.0, 0.0, 0.0]]))
     np.testing.assert_array_equal(middle, data.train.raw(np.array([3])))

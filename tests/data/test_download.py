@@ -7,6 +7,7 @@ import http.server
 import io
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -203,8 +204,10 @@ def test_a_silent_server_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "TIMEOUT", 0.2)
     silent = Server()  # accepts connections, but nobody serves
     try:
+        began = time.monotonic()
         with pytest.raises(InputError, match="timed out"):
             download("cifar10", tmp_path, base_urls={"cifar10": silent.url})
+        assert time.monotonic() - began < 2
     finally:
         silent.server_close()
 

@@ -59,6 +59,11 @@ def test_images_become_bytes_with_channels_first(tmp_path: Path, given: np.ndarr
     np.testing.assert_array_equal(corner[:, 2:, 2:], expected[0, :, :-2, :-2])  # pad 16 // 8, no flip
 
 
+def test_float_images_are_rounded(tmp_path: Path) -> None:
+    x = np.array([0.0, 0.999, 1.0, 0.4 / 255, 0.6 / 255, 99.7 / 255]).reshape(6, 1, 1)
+    assert everything(opened(tmp_path, x=x, y=Y)).ravel().tolist() == [0, 255, 255, 0, 1, 100]
+
+
 def test_tiny_images_are_shifted_by_at_least_one(tmp_path: Path) -> None:
     data = opened(tmp_path, x=IMAGES[:, :, :4, :4], y=Y)
     corner = data.train.weak(np.array([0]), np.zeros((1, 5)))[0]
@@ -87,6 +92,11 @@ def test_labels_may_be_strings(tmp_path: Path) -> None:
     ordered = opened(tmp_path, x=np.eye(6), y=y, class_names=["dog", "cat"])
     assert ordered.classes == ("dog", "cat")
     assert ordered.labels.tolist() == [0, -1, 1, -1, 0, 1]
+
+
+def test_string_classes_are_sorted(tmp_path: Path) -> None:
+    data = opened(tmp_path, x=np.eye(12), y=list("kebgadjcifhl"))
+    assert data.classes == tuple("abcdefghijkl")
 
 
 def test_a_class_may_be_seen_in_the_test_part_only(tmp_path: Path) -> None:

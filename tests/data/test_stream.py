@@ -78,7 +78,7 @@ def test_seeds_give_other_batches():
     assert not same(stream(seed=0)[0], stream(seed=1)[0])
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("workers", [0, 1, 3])
 def test_the_number_of_workers_changes_nothing(workers):
     here = list(stream().batches(range(4, 9), CPU))
     ahead = list(stream(InFiles).batches(range(4, 9), CPU, workers))

@@ -28,6 +28,11 @@ def _task(shape: tuple[int, ...], classes: int = 10) -> Task:
     )
 
 
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def make_task() -> MakeTask:
     return _task

@@ -9,7 +9,8 @@ from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from semigrad.errors import InputError
-from semigrad.models import ShakeShake26, one_gate
+from semigrad.core import exact_gradients
+from semigrad.models import ShakeShake26
 from semigrad.models.layers import GlobalAverage
 from semigrad.models.shake_shake import ShakeBlock, ShiftedShortcut, shake
 
@@ -53,10 +54,10 @@ def test_gates_depend_on_the_seed_and_not_on_when_backward_runs():
     assert torch.equal(beta, again[1])
 
 
-def test_one_gate_is_the_plain_mix_with_the_same_gates():
+def test_exact_gradients_are_the_plain_mix_with_the_same_gates():
     torch.manual_seed(0)
     alpha, beta, _ = gates(5, 4)
-    with one_gate():
+    with exact_gradients():
         same, gradient, rest = gates(5, 4)
     assert torch.equal(same, alpha)
     assert torch.equal(gradient, alpha)
@@ -108,16 +109,16 @@ def test_eval_gradient_equals_finite_differences(net, x):
     assert exact == pytest.approx(difference, rel=1e-5)
 
 
-def test_train_gradient_is_exact_under_one_gate_only(net, x):
+def test_train_gradient_is_exact_under_exact_gradients_only(net, x):
     net.train()
-    with one_gate():
+    with exact_gradients():
         exact, difference = directional(net, x)
     assert exact == pytest.approx(difference, rel=1e-5)
     shaken, difference = directional(net, x)
     assert abs(shaken - difference) > 0.01 * abs(difference)
 
 
-def test_forward_mode_in_train_mode_needs_one_gate():
+def test_forward_mode_in_train_mode_needs_exact_gradients():
     torch.manual_seed(0)
     block = ShakeBlock(4, 6, stride=2).double().train()
     x, tangent = torch.randn(2, 3, 4, 8, 8, dtype=torch.float64)
@@ -131,9 +132,9 @@ def test_forward_mode_in_train_mode_needs_one_gate():
         torch.manual_seed(1)
         return block(x + step * tangent)
 
-    with pytest.raises(InputError, match=r"one_gate\(\)"):
+    with pytest.raises(InputError, match=r"exact_gradients\(\)"):
         product()
-    with one_gate(), torch.no_grad():
+    with exact_gradients(), torch.no_grad():
         torch.testing.assert_close(product(), (value(1e-6) - value(-1e-6)) / 2e-6, rtol=1e-5, atol=1e-6)
 
 

@@ -32,7 +32,7 @@ def moments(values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     values: uint8 (N, C, H, W), or float32 (N, D)."""
     if values.ndim == 2:
         mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
-        std[np.ptp(values, axis=0) == 0] = 1.0  # where rounding leaves a constant column a deviation of 1e-17
+        std[std == 0] = 1.0
         return tuple(mean.tolist()), tuple(std.tolist())
     channels = [_channel_moments(values[:, channel]) for channel in range(values.shape[1])]
     return tuple(mean for mean, _ in channels), tuple(std for _, std in channels)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -125,8 +126,8 @@ def in_order(
         yield ready(rows, device)
 
 
-def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterable[Any]:
-    return DataLoader(
+def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterator[Any]:
+    loader = DataLoader(
         items,  # type: ignore[arg-type]
         batch_size=None,
         sampler=numbers,
@@ -134,6 +135,9 @@ def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterab
         worker_init_fn=_leave_signals_to_the_parent,
         collate_fn=_as_it_is,
     )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores can be meant
+        return iter(loader)
 
 
 def _as_it_is(item: Any) -> Any:

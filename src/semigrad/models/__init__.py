@@ -8,7 +8,7 @@ from semigrad.models.conv_large import ConvLarge
 from semigrad.models.mlp import MLP
 from semigrad.models.network import Model, Network, Normalize
 from semigrad.models.resnet import ResNet18
-from semigrad.models.shake_shake import ShakeShake26, one_gate
+from semigrad.models.shake_shake import ShakeShake26
 from semigrad.models.small_conv import SmallConv
 from semigrad.models.wide_resnet import WideResNet28
 
@@ -26,7 +26,6 @@ __all__ = [
     "adapt",
     "check_fit",
     "fits",
-    "one_gate",
 ]
 
 MODELS: dict[str, type[Model]] = {

@@ -36,6 +36,8 @@ class Network(nn.Module):
         self.normalize = normalize
         self.body = body
         self.head = head
+        # about 1.5 x faster convolutions and pools on a processor; whatever goes in comes out in this format
+        self.to(memory_format=torch.channels_last)
 
     def features(self, x: Tensor) -> Tensor:
         """(B, *shape) -> (B, width), what the head sees."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,23 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Task
+from semigrad.core import Task, exact_gradients_wanted
 from semigrad.errors import InputError
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
-
-_one_gate: ContextVar[bool] = ContextVar("one_gate", default=False)
-
-
-@contextlib.contextmanager
-def one_gate() -> Iterator[None]:
-    """Inside, passes in train mode use the forward gate α in backward too: the gradient is that of the function, and
-    forward-mode differentiation has a rule. The gates are those that the same random state gives outside."""
-    token = _one_gate.set(True)
-    try:
-        yield
-    finally:
-        _one_gate.reset(token)
 
 
 class TwoGates(torch.autograd.Function):
@@ -51,7 +35,9 @@ class TwoGates(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        raise InputError("Shake-shake in train mode has no forward-mode derivative: use eval mode, or one_gate().")
+        raise InputError(
+            "Shake-shake in train mode has no forward-mode derivative: use eval mode, or exact_gradients()."
+        )
 
 
 def shake(a: Tensor, b: Tensor, training: bool) -> Tensor:
@@ -64,7 +50,7 @@ def shake(a: Tensor, b: Tensor, training: bool) -> Tensor:
         return (a + b) / 2
     gates = torch.rand(2, len(a), 1, 1, 1, dtype=a.dtype, device=a.device)
     alpha, beta = gates[0], gates[1]
-    if _one_gate.get():
+    if exact_gradients_wanted():  # one gate for both directions, the same as without the wish
         return alpha * a + (1 - alpha) * b
     mixed: Tensor = TwoGates.apply(a, b, alpha, beta)  # type: ignore[no-untyped-call]
     return mixed

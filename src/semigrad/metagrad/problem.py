@@ -1,0 +1,138 @@
+"""One meta step as a mathematical problem: a network, a labeled batch, an unlabeled batch, two losses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from semigrad.core import exact_gradients, random_state_kept, seed_network
+
+Mode = Literal["eval", "train"]
+Parameters = dict[str, Tensor]
+Divergence = Callable[[Tensor, Tensor], Tensor]
+"""Φ(p, y): how far predictions are from labels, both (B, classes); one number for each row, (B,)."""
+Outer = Callable[[Tensor, Tensor], Tensor]
+"""L(logits, y): the labeled loss, a mean over the batch, such as `F.cross_entropy` with its options."""
+
+
+def squared_distance(p: Tensor, y: Tensor) -> Tensor:
+    """Φ(p, y) = ‖p − y‖², the paper's inner loss."""
+    return (p - y).square().sum(1)
+
+
+def kl_divergence(p: Tensor, y: Tensor) -> Tensor:
+    """Φ(p, y) = Σ y log(y/p), the paper's labeled loss."""
+    return (y * (y.log() - p.log())).sum(1)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """How do the labels of u change L(x, y; θ̃), θ̃ = θ − α∇θ (1/B) Σ Φ(f(u; θ), q)?
+
+    Every pass is a pure function of the parameters it is given: buffers are copies, and passes over one batch share
+    their dropout masks. Best made by `pose`, which also sees to the network's mode."""
+
+    net: nn.Module
+    x: Tensor  # (B_l, *shape)
+    y: Tensor  # (B_l,) class numbers, or (B_l, classes) soft rows
+    u: Tensor  # (B_u, *shape)
+    inner: Divergence = squared_distance
+    outer: Outer = F.cross_entropy
+    target: Tensor | None = None  # q, (B_u, classes), where it is not the network's own prediction f(u; θ)
+    lr: float = 0.0  # α; plays no part for the network's own prediction, where θ̃ = θ
+    rates: Mapping[str, float] = field(default_factory=dict)  # learning rate of a parameter relative to α, where not 1
+    masks: int = 0  # seed of the dropout masks
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The parameters that the step may move: those that are trained at a rate above zero."""
+        trained = {name: p for name, p in self.net.named_parameters() if p.requires_grad}
+        return {name: p.detach() for name, p in trained.items() if self.rates.get(name, 1.0) != 0}
+
+    def predict(self, parameters: Parameters) -> Tensor:
+        """f(u; θ), (B_u, classes)."""
+        return self._logits(parameters, self.u, self.masks + 1).softmax(1)
+
+    def labeled_loss(self, parameters: Parameters) -> Tensor:
+        """L(x, y; θ); no weight decay."""
+        return self.outer(self._logits(parameters, self.x, self.masks), self.y)
+
+    @cached_property
+    def direction(self) -> Parameters:
+        """g = ∇θ L(x, y; θ̃), scaled by each parameter's relative rate: what the derivative is taken along."""
+        gradient = self.gradient_at(self.moved if self.target is not None else self.parameters)
+        return self._at_rates(gradient)
+
+    @cached_property
+    def moved(self) -> Parameters:
+        """θ̃, the parameters after the inner step towards the target."""
+        assert self.target is not None
+        leaves = as_leaves(self.parameters)
+        with torch.enable_grad():
+            loss = self.inner(self.predict(leaves), self.target).mean()
+            step = self._at_rates(gradients(loss, leaves))
+        return {name: p - self.lr * step[name] for name, p in self.parameters.items()}
+
+    def gradient_at(self, parameters: Parameters) -> Parameters:
+        """∇θ L(x, y; θ) at these parameters."""
+        leaves = as_leaves(parameters)
+        with torch.enable_grad():
+            gradient = gradients(self.labeled_loss(leaves), leaves)
+        if not torch.stack(torch._foreach_norm(list(gradient.values()))).isfinite().all():
+            wrong = [name for name, grad in gradient.items() if not grad.isfinite().all()]
+            raise FloatingPointError(f"the labeled gradient of parameter {', '.join(map(repr, wrong))} is not finite")
+        return gradient
+
+    def along(self, amount: float | Tensor) -> Parameters:
+        """θ + amount · g."""
+        direction = self.direction
+        return {name: p + amount * direction[name] for name, p in self.parameters.items()}
+
+    def _at_rates(self, gradient: Parameters) -> Parameters:
+        return {name: g * self.rates[name] if name in self.rates else g for name, g in gradient.items()}
+
+    def _logits(self, parameters: Parameters, inputs: Tensor, seed: int) -> Tensor:
+        buffers = {}
+        if self.net.training:
+            buffers = {name: b.clone() for name, b in self.net.named_buffers()}
+            seed_network(seed, inputs.device)
+        logits: Tensor = functional_call(self.net, {**parameters, **buffers}, (inputs,))
+        return logits
+
+
+def as_leaves(parameters: Parameters) -> Parameters:
+    return {name: p.detach().requires_grad_() for name, p in parameters.items()}
+
+
+def gradients(loss: Tensor, leaves: Parameters, create_graph: bool = False) -> Parameters:
+    """The gradient by name; zeros for what the loss does not depend on."""
+    found = torch.autograd.grad(loss, list(leaves.values()), create_graph=create_graph, allow_unused=True)
+    return {
+        name: torch.zeros_like(leaf) if grad is None else grad
+        for (name, leaf), grad in zip(leaves.items(), found, strict=True)
+    }
+
+
+@contextlib.contextmanager
+def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[int]:
+    """The network in `mode`, outside autocast (which would compare cached weights), with layers whose declared gradient
+    is not that of their function (shake-shake) using the true one; yields a seed for dropout masks. Afterwards every
+    module's mode and the random state are as before."""
+    training = {module: module.training for module in net.modules()}
+    with random_state_kept(device):
+        seed = int(torch.randint(2**62, ()))
+        net.train(mode == "train")
+        try:
+            with torch.autocast(device.type, enabled=False), exact_gradients():
+                yield seed
+        finally:
+            for module, was in training.items():
+                module.training = was
