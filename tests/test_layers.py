@@ -9,14 +9,15 @@ import semigrad
 
 LAYERS = [
     {"errors", "settings", "recipes", "core"},
-    {"ops", "augment", "files"},
+    {"ops", "augment", "files", "signals"},
     {"metagrad", "models"},
     {"methods", "data"},
     {"run", "schedule"},
-    {"checkpoint", "evaluate", "setup", "progress"},
+    {"checkpoint", "evaluate", "metrics", "setup", "progress"},
     {"records", "plan"},
-    {"loop", "saved"},
-    {"parallel"},
+    {"training", "saved"},
+    {"loop"},
+    {"parallel", "theory"},
     {"report"},
     {"cli"},
 ]

@@ -19,40 +19,15 @@ from semigrad.metagrad import (
     undisturbed,
 )  # fmt: skip
 from semigrad.ops import squared_error
+from tests.metagrad_networks import batches, conv_net, relative, tanh_mlp
 
 CPU = torch.device("cpu")
-
-
-def tanh_mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 7), nn.Tanh(), nn.Linear(7, 4)).double()
-
-
-def conv_net() -> nn.Module:
-    net = nn.Sequential(
-        nn.Conv2d(2, 5, 3, padding=1), nn.BatchNorm2d(5), nn.LeakyReLU(0.1), nn.MaxPool2d(2), nn.Dropout(0.4),
-        nn.Conv2d(5, 6, 3), nn.BatchNorm2d(6), nn.LeakyReLU(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(6, 4),
-    ).double()  # fmt: skip
-    with torch.no_grad():
-        for _ in range(3):
-            net(torch.randn(16, 2, 8, 8, dtype=torch.float64))  # running statistics away from their initial values
-    return net
-
-
-def batches(net: nn.Module, labeled: int = 5, unlabeled: int = 7) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    shape = (6,) if isinstance(net[0], nn.Linear) else (2, 8, 8)
-    x, u = (torch.randn(n, *shape, dtype=torch.float64) for n in (labeled, unlabeled))
-    return x, torch.randint(4, (labeled,)), u
 
 
 @pytest.fixture(params=[tanh_mlp, conv_net], ids=["mlp", "conv"])
 def net(request):
     torch.manual_seed(1)
     return request.param()
-
-
-def relative(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).norm() / b.norm())
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 3.0])

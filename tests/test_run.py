@@ -78,7 +78,7 @@ def test_unknown_names_are_all_reported_with_the_nearest():
         ({"steps": 1.5}, "steps takes a whole number"),
         ({"optimizer": "sdg"}, "optimizer takes 'sgd' or 'adam' or 'adamw'"),
         ({"nesterov": 1}, "nesterov takes true or false"),
-        ({"milestones": [0.5, "x"]}, "milestones takes a list of a numbers"),
+        ({"milestones": [0.5, "x"]}, "milestones takes a list of numbers"),
         ({"method": {"name": "meta-gradient", "beta": "fast"}}, "beta takes a number or 'lr'"),
         ({"batch": True}, "batch takes a whole number"),
     ],

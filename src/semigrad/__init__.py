@@ -19,6 +19,9 @@ _HOMES = {
     "ForwardMode": "metagrad",
     "Lookahead": "metagrad",
     "Unrolled": "metagrad",
+    "Meta": "methods",
+    "check_metagrad": "metagrad.check",
+    "meta_gradient": "metagrad",
     "meta_pseudo_labels": "metagrad",
     "METHODS": "methods",
     "MetaGradient": "methods",
@@ -43,8 +46,11 @@ if TYPE_CHECKING:
     from semigrad.metagrad import ForwardMode as ForwardMode
     from semigrad.metagrad import Lookahead as Lookahead
     from semigrad.metagrad import Unrolled as Unrolled
+    from semigrad.metagrad import meta_gradient as meta_gradient
     from semigrad.metagrad import meta_pseudo_labels as meta_pseudo_labels
+    from semigrad.metagrad.check import check_metagrad as check_metagrad
     from semigrad.methods import METHODS as METHODS
+    from semigrad.methods import Meta as Meta
     from semigrad.methods import MetaGradient as MetaGradient
     from semigrad.methods import Supervised as Supervised
     from semigrad.models import MODELS as MODELS

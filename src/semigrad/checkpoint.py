@@ -5,55 +5,83 @@ checksum appear together, and a damaged file is known by its name."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import pickle
 import re
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from semigrad.files import make_folder, write_whole
+from semigrad.files import PARTIAL, make_folder, write_whole
 
 _NAME = re.compile(r"(?P<step>\d+)-(?P<digest>[0-9a-f]{16})\.pt")
 State = dict[str, Any]
 
 
 def save(folder: Path, step: int, state: State, keep: int = 3) -> Path:
-    """Write the state after `step` steps, then drop all but the newest `keep`."""
+    """Write the state after `step` steps, then drop all but the newest `keep` and what killed processes left."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getvalue()
     make_folder(folder)
     path = folder / f"{step:06d}-{_digest(content)}.pt"
     write_whole(path, content)
-    for old in checkpoints(folder)[:-keep]:
-        old.unlink(missing_ok=True)
+    for old in [*checkpoints(folder)[:-keep], *folder.glob(f".*{PARTIAL}")]:
+        with contextlib.suppress(OSError):
+            old.unlink()
     return path
 
 
-def load_newest(folder: Path, damaged: Callable[[str], None]) -> State | None:
-    """The newest sound checkpoint; every damaged one on the way is named."""
+def load_newest(folder: Path, tell: Callable[[str], None]) -> State | None:
+    """The newest sound checkpoint. Every damaged one on the way is named and renamed, so that it does not count among
+    the newest any more."""
     for path in reversed(checkpoints(folder)):
         try:
-            content = path.read_bytes()
-            if _digest(content) != _NAME.fullmatch(path.name)["digest"]:  # type: ignore[index]
-                raise ValueError("its content does not match its checksum")
-            state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            return state
-        except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
-            damaged(f"Checkpoint {path} is damaged ({error}); using the one before it.")
+            return _load(path)
+        except Exception as error:  # whatever torch makes of a file that is not ours
+            with contextlib.suppress(OSError):
+                path.rename(path.with_name(f"{path.name}.damaged"))
+            tell(f"Checkpoint {path} is damaged ({_reason(error)}); looking for the one before it.")
     return None
+
+
+def _load(path: Path) -> State:
+    content = path.read_bytes()
+    if not path.name.endswith(f"-{_digest(content)}.pt"):
+        raise ValueError("its content does not match its checksum")
+    with warnings.catch_warnings(action="ignore"):  # of foreign files; that they are refused says enough
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise ValueError("it holds no state of a run")
+    return state
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, pickle.UnpicklingError):  # torch's own words advise to run what is inside
+        return "it holds something else than tensors and plain values, which is not loaded"
+    return str(error).partition("\n")[0]
 
 
 def checkpoints(folder: Path) -> list[Path]:
     """All checkpoint files, oldest first."""
     found = [path for path in folder.glob("*.pt") if _NAME.fullmatch(path.name)]
     return sorted(found, key=lambda path: (int(path.name.split("-")[0]), path.stat().st_mtime_ns))
+
+
+def find_not_finite(state: Any, name: str = "") -> str | None:
+    """The name of a tensor with values that are not finite, anywhere in nested tables."""
+    if isinstance(state, Tensor):
+        return None if state.isfinite().all() else name
+    below = state.items() if isinstance(state, dict) else ()
+    return next((found for key, value in below if (found := find_not_finite(value, f"{name} {key}".strip()))), None)
 
 
 def _digest(content: bytes) -> str:
@@ -67,12 +95,16 @@ class Pace:
 
     every: int
     share: float = 0.02
-    _written_at: float = field(default_factory=time.monotonic)
-    _cost: float = 0.0
+    ended: float = field(default_factory=time.monotonic)  # when the last one was written
+    cost: float = 0.0  # seconds that took
 
     def due(self, step: int) -> bool:
-        elapsed = time.monotonic() - self._written_at
-        return step % self.every == 0 and elapsed * self.share >= self._cost
+        return step % self.every == 0 and (time.monotonic() - self.ended) * self.share >= self.cost
 
-    def written(self, seconds: float) -> None:
-        self._cost, self._written_at = seconds, time.monotonic()
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Around writing a checkpoint."""
+        started = time.monotonic()
+        yield
+        self.ended = time.monotonic()
+        self.cost = self.ended - started

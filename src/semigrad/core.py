@@ -151,6 +151,9 @@ class Method:
 
     views: ClassVar[tuple[str, ...]] = ("weak",)  # unlabeled views: "raw" or "weak"; names may repeat
     labeled_views: ClassVar[tuple[str, ...]] = ("weak",)
+    soft_targets: ClassVar[bool] = False  # the loss trains on guess["targets"], so that they can be adapted
+    adapts_targets: ClassVar[bool] = False  # and already does so by the meta-gradient
+    student_view: ClassVar[int] = 0  # which of `views` the network is trained on towards the targets
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         """Sentences for settings that cannot work, alone or with these batch sizes."""
@@ -167,6 +170,10 @@ class Method:
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         """Named terms, labeled pass first; their sum is minimized."""
         raise NotImplementedError(f"{type(self).__name__} has no loss")
+
+    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
+        """Φ, the loss towards soft targets, one number for each row: ‖p − q‖² unless a method says otherwise."""
+        return (p - targets).square().sum(1)
 
     def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
         """After the optimizer's step: averages."""

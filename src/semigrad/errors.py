@@ -20,4 +20,4 @@ def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     near = difflib.get_close_matches(given, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"There is no {kind} {given!r}.{hint} Known: {', '.join(names)}."
+    return f"There is no {kind} {given!r}.{hint} Known: {', '.join(names) or 'none'}."

@@ -37,7 +37,7 @@ def probabilities(net: nn.Module, batches: Iterable[Tensor]) -> np.ndarray:
     training = {module: module.training for module in net.modules()}
     net.eval()
     try:
-        rows = [net(x).double().softmax(1).cpu() for x in batches]
+        rows = [net(x).cpu().double().softmax(1) for x in batches]
     finally:
         for module, was in training.items():
             module.training = was

@@ -2,55 +2,87 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from semigrad.errors import InputError
 
+PARTIAL = ".partial"
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write to a temporary name beside it, sync, rename, sync the folder; clean up and say so where that fails."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}{PARTIAL}")
     try:
         with open(partial, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True) if path.parent.is_dir() else None
-        raise InputError(cannot_write(path, error)) from error
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
 
 
 def write_json(path: Path, content: Any) -> None:
     write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """The content of a JSON file that we wrote; anything else is the user's problem to know of."""
+def read_json(path: Path) -> dict[str, Any]:
+    """The table in a JSON file that we wrote; anything else is the user's problem to know of."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"Cannot read {path}: it is no JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise InputError(f"Cannot read {path}: it does not hold a table of names and values.")
+    return content
 
 
 def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(cannot_write(path, error)) from error
+        raise cannot_write(path, error) from error
 
 
-def cannot_write(path: Path, error: OSError) -> str:
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Keep this program's other processes out of a folder until the end, or the death, of this one."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"Another process is training in {folder}. Wait for it, or stop it first.") from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def cannot_write(path: Path, error: OSError) -> InputError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    advice = "Make room, then go on with --resume" if full else "Choose another place, or make this one writable"
     reason = error.strerror or str(error)
-    return f"Cannot write {path}: {reason}. Make room or choose another place; what was saved before is untouched."
+    return InputError(f"Cannot write {path}: {reason}. {advice}; what was saved before is untouched.")
 
 
-def sync_folder(path: Path) -> None:
-    """Make a rename in this folder last; not every system can open a folder."""
+def sync(path: Path) -> None:
+    """Make what was written to a file, or renamed in a folder, last; not every system can open a folder."""
     if os.name == "posix":
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from semigrad.errors import InputError
 from semigrad.loop import train
-from semigrad.records import RunFolder
+from semigrad.records import RUN, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
+from semigrad.signals import Stopped, deaf_children, interruptible
+
+Result = dict[str, Any]
 
 
-def train_all(
-    runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, dict[str, Any]], None]
-) -> dict[Path, dict[str, Any]]:
+def train_all(runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, Result], None]) -> dict[Path, Result]:
     """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes."""
-    results: dict[Path, dict[str, Any]] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context) as pool:
-        waiting = {pool.submit(_train_one, run, path): path for path, run in runs.items()}
+    results: dict[Path, Result] = {}
+    others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
+    with interruptible() as stop, ProcessPoolExecutor(jobs, context, _end_with_the_parent) as pool:
+        with deaf_children():
+            paths = {pool.submit(_train_one, run, path): path for path, run in runs.items()}
+        waiting = set(paths)
         try:
-            for done in as_completed(waiting):
-                path = waiting[done]
-                results[path] = done.result()
-                tell(path, results[path])
-        except BaseException:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                if stop.number:
+                    raise Stopped(stop.number, "Stopped; everything is saved. The same command goes on.")
+                for future in done:
+                    results[paths[future]] = future.result()
+                    tell(paths[future], results[paths[future]])
+        except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()  # it saves and ends
+            if isinstance(error, BrokenProcessPool):
+                raise InputError(
+                    "A training process died, for lack of memory perhaps. Everything before is saved: the same command "
+                    "goes on; fewer at a time need less memory."
+                ) from error
             raise
     return results
 
 
-def _train_one(run: Run, path: Path) -> dict[str, Any]:
-    begun = RunFolder(path)["run.json"].exists()
-    return train(run, path, resume=begun, execution=Execution(device="cpu", threads=1))
+def _train_one(run: Run, path: Path) -> Result:
+    begun = RunFolder(path)[RUN].exists()
+    try:
+        return train(run, path, resume=begun, execution=Execution(device="cpu", threads=1))
+    except Stopped as stopped:
+        os._exit(128 + stopped.signal)  # a worker that went on to wait for work would never be told again
+
+
+def _end_with_the_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -18,7 +18,7 @@ from semigrad.setup import Setup
 def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
     """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
     dataset, split = setup.dataset, setup.split
-    forward, whole = measure_step(run, setup, step)
+    network = f"your {setup.own_network}" if setup.own_network else run.model_name
     held = f", {len(split.validation):,} for validation" if run.validation else ""
     pool = " (labeled ones included)" if run.include_labeled else ""
     tested = f"{len(dataset.test):,} test" if dataset.test else "no test"
@@ -26,15 +26,27 @@ def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
         f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
         *dataset.notes,
-        f"{run.method_name} with {run.model_name}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
+        f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
         f"{run.steps:,} steps: each labeled example is seen {_visits(run.steps * run.batch, len(split.labeled))}"
         + (
             f", each unlabeled one {_visits(run.steps * run.unlabeled_rows, len(split.unlabeled))}."
             if run.method.views
             else "; unlabeled ones are not used."
         ),
+        *describe_cost(run, setup, step),
+    ]
+
+
+def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+    """A line on time; none where a step cannot be carried out, which the first one will report."""
+    try:
+        forward, whole = measure_step(run, setup, step)
+    except FloatingPointError:
+        return []
+    threads = torch.get_num_threads()
+    return [
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
-        f"{_duration(whole * run.steps)} in all on {setup.device} with {torch.get_num_threads()} threads.",
+        f"{_duration(whole * run.steps)} in all on {setup.device} with {threads} thread{'s' if threads > 1 else ''}."
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 
 
 class Progress(Protocol):
@@ -57,24 +58,24 @@ class Lines:
         self.spoke = now
         rate = (done - self.first) / max(now - self.started, 1e-9)
         left = (self.steps - done) / rate
-        self.note(f"step {done:,}/{self.steps:,}  {in_short(figures)}  {rate:.1f} steps/s  {left:.0f} s left")
+        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {in_short(figures)}")
 
     def end(self) -> None: ...
 
 
 class Bar:
-    """A progress bar with rate, loss terms and time left."""
+    """A progress bar with rate, time left and figures; where the terminal is narrow, the last figures are cut off."""
 
     def __init__(self) -> None:
         self.bar = RichProgress(
-            BarColumn(20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
+            BarColumn(16),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[rate]}", table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[figures]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
             console=Console(stderr=True),
+            expand=True,
         )
-        self.task = self.bar.add_task("", total=None, rate="", figures="")
 
     def note(self, text: str) -> None:
         self.bar.console.print(text, highlight=False, markup=False)
@@ -83,7 +84,7 @@ class Bar:
         for line in plan:
             self.note(line)
         self.first, self.started = done, time.monotonic()
-        self.bar.update(self.task, total=steps, completed=done)
+        self.task = self.bar.add_task("", total=steps, completed=done, rate="", figures="")
         self.bar.start()
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
@@ -95,8 +96,16 @@ class Bar:
 
 
 def in_short(figures: Mapping[str, float]) -> str:
-    hidden = ("step", "lr", "seconds")
-    return "  ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in figures.items() if name not in hidden)
+    """The most telling figures first: the loss, the pseudo-labels, measured errors, the loss terms if several."""
+    terms = {name: value for name, value in figures.items() if name not in ("step", "lr", "seconds", "loss")}
+    words = [f"loss {figures['loss']:.3g}"] if "loss" in figures else []
+    right = terms.pop("pseudo_label_accuracy", None)
+    terms.pop("pseudo_label_confidence", None)
+    words += [] if right is None else [f"pseudo-labels {100 * right:.0f} % right"]
+    errors = {name: terms.pop(name) for name in list(terms) if name.endswith("_error")}
+    words += [f"{name.replace('_', ' ')} {value:.2f} %" for name, value in errors.items()]
+    words += [f"{name} {value:.3g}" for name, value in terms.items()] if len(terms) > 1 else []
+    return "  ".join(words)
 
 
 def for_this_terminal() -> Progress:

@@ -9,11 +9,9 @@ result.json         final figures; its presence says that the run is finished
 
 from __future__ import annotations
 
-import json
-import os
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,9 @@ from torch import nn
 import semigrad
 from semigrad.core import Task
 from semigrad.errors import InputError
-from semigrad.files import cannot_write, make_folder, read_json, write_json, write_whole
+from semigrad.files import PARTIAL, read_json, write_json, write_whole
 from semigrad.run import Run
+from semigrad.setup import Setup
 
 RUN, METRICS, RESULT, MODEL, CONFIG, CHECKPOINTS = (
     "run.json", "metrics.jsonl", "result.json", "model.safetensors", "config.json", "checkpoints",
@@ -37,6 +36,30 @@ def default_folder(run: Run) -> Path:
     """runs/NAME, a name for each different run."""
     data = "".join(c if c.isalnum() or c in "@%.-" else "-" for c in run.data)[-40:].strip("-")
     return Path("runs") / f"{data}_{run.method_name}_seed{run.seed}_{run.key}"
+
+
+def facts(run: Run, setup: Setup) -> dict[str, Any]:
+    """What a reader of the results should know besides the run itself."""
+    dataset, split = setup.dataset, setup.split
+    return {
+        "data": {
+            "title": dataset.title,
+            "fingerprint": dataset.fingerprint,
+            "train": len(dataset.train),
+            "test": len(dataset.test) if dataset.test else 0,
+            "notes": list(dataset.notes),
+        },
+        "split": {
+            "fingerprint": split.fingerprint,
+            "labeled": len(split.labeled),
+            "unlabeled": len(split.unlabeled),
+            "validation": len(split.validation),
+            "labeled_in_unlabeled_pool": run.include_labeled,
+        },
+        "own_network": setup.own_network,
+        "test_read": f"every {run.test_every} steps" if run.test_every else "once, after training",
+        "environment": environment(setup.device),
+    }
 
 
 def environment(device: torch.device) -> dict[str, Any]:
@@ -63,105 +86,56 @@ class RunFolder:
     def finished(self) -> bool:
         return self[RESULT].exists()
 
-    def open(self, run: Run, resume: bool) -> str | None:
-        """Make the folder ready for this run, or say why it cannot be; returns what a resuming user should know."""
-        if self[RUN].exists():
-            self._check_same(run)
-            if not resume:
-                state = "a finished run" if self.finished else "an unfinished run"
-                advice = "Choose another place with --out" + ("." if self.finished else ", or go on with --resume.")
-                raise InputError(f"{self.path} holds {state}. {advice}")
-            return None
-        if self.path.is_dir() and any(self.path.iterdir()):
-            raise InputError(f"{self.path} is not empty and holds no run of ours. Choose another place with --out.")
-        make_folder(self.path)
-        return "There is no run to resume; starting at step 0." if resume else None
-
-    def _check_same(self, run: Run) -> None:
-        ours, theirs = run.to_dict(), read_json(self[RUN]).get("run", {})
-        differing = [
-            f"{name}: {theirs.get(name)!r} there, {value!r} here"
-            for name, value in ours.items()
-            if theirs.get(name) != value
-        ]
-        if differing:
-            raise InputError(
+    def problems(self, run: Run, resume: bool) -> list[str]:
+        """Why this run cannot go into this folder."""
+        if not self[RUN].exists():
+            if self.path.is_dir() and any(not entry.name.endswith(PARTIAL) for entry in self.path.iterdir()):
+                return [f"{self.path} is not empty and holds no run of ours. Choose another place with --out."]
+            return []
+        if differing := differences(read_json(self[RUN]).get("run"), run.to_dict()):
+            return [
                 f"{self.path} holds another run ({'; '.join(differing)}). Choose another place with --out, or give the "
                 "same settings."
-            )
+            ]
+        if resume:
+            return []
+        state, advice = ("a finished run", "") if self.finished else ("an unfinished run", ", or go on with --resume")
+        return [f"{self.path} holds {state}. Choose another place with --out{advice}."]
 
-    def write_run(self, run: Run, record: Mapping[str, Any]) -> None:
-        write_json(self[RUN], {"run": run.to_dict(), "key": run.key, **record})
+    def begin(self, run: Run, found: Mapping[str, Any]) -> list[str]:
+        """Write down what is run with which `facts`, or compare with what was written; returns what a resuming user
+        should know."""
+        if not self[RUN].exists():
+            write_json(self[RUN], {"run": run.to_dict(), "key": run.key, **found})
+            return []
+        written = read_json(self[RUN])
+        for name, what in {"data": "data", "split": "split", "own_network": "network"}.items():
+            if differing := list(differences(written.get(name), found[name])):
+                raise InputError(
+                    f"{self.path} was begun with another {what} ({'; '.join(differing)}). Choose another place with "
+                    "--out, or bring back what it was begun with."
+                )
+        changed = list(differences(written.get("environment"), found["environment"]))
+        if not changed or self.finished:
+            return []
+        resumed = [*written.get("resumed_in", []), found["environment"]]
+        write_json(self[RUN], {**written, "resumed_in": resumed})
+        return [f"The run was begun elsewhere ({'; '.join(changed)}): results may differ in the last bits."]
 
     def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task) -> None:
         """Weights and what is needed to use them; nothing of when, where or under which name they were made.
         `model` is None for a network that is not one of ours."""
         tensors = {name: value.detach().cpu().contiguous().clone() for name, value in net.state_dict().items()}
         write_whole(self[MODEL], to_safetensors(tensors))
-        config = {"model": model, "classes": task.classes, "shape": task.shape}
-        write_json(self[CONFIG], config)
+        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape})
 
 
-@dataclass
-class Metrics:
-    """metrics.jsonl: the means of every named figure since the line before."""
-
-    path: Path
-    sums: dict[str, float] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def add(self, figures: Mapping[str, float]) -> None:
-        for name, value in figures.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-            self.counts[name] = self.counts.get(name, 0) + 1
-
-    def flush(self, step: int, extra: Mapping[str, float]) -> dict[str, float]:
-        means = {name: value / self.counts[name] for name, value in self.sums.items()}
-        line = {"step": step, **means, **extra}
-        try:
-            with open(self.path, "a") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise InputError(cannot_write(self.path, error)) from error
-        self.sums, self.counts = {}, {}
-        return line
-
-    def rewind(self, step: int) -> None:
-        """Drop what was written after `step` (or half-written when the process died)."""
-        kept = [line for line in read_metrics(self.path) if line["step"] <= step]
-        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
-
-    def state(self) -> dict[str, Any]:
-        return {"sums": dict(self.sums), "counts": dict(self.counts)}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        self.sums, self.counts = dict(state["sums"]), dict(state["counts"])
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of metrics.jsonl."""
-    if not os.path.exists(path):
+def differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """`name: value there, value here` for everything that differs, down to the fields of tables."""
+    if isinstance(here, Mapping) and isinstance(there, dict | None) and (there or {}).get("name") == here.get("name"):
+        there, below = there or {}, f"{name}." if name else ""
+        return [line for key, value in here.items() for line in differences(there.get(key), value, f"{below}{key}")]
+    if there == here:
         return []
-    lines = path.read_text().split("\n")
-    return [json.loads(line) for line in lines[:-1] if line.startswith("{") and line.endswith("}")]
-
-
-def events(folder: RunFolder, wanted: bool, done: int) -> Callable[[Mapping[str, float]], None]:
-    """Where wanted, a writer of TensorBoard events for lines of metrics; else one that does nothing."""
-    if not wanted:
-        return lambda line: None
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise InputError(
-            "TensorBoard is not installed. Install it with: pip install 'semigrad[tensorboard]'"
-        ) from error
-    writer = SummaryWriter(str(folder["tensorboard"]), purge_step=done)
-
-    def write(line: Mapping[str, float]) -> None:
-        for name, value in line.items():
-            if name != "step":
-                writer.add_scalar(name, value, int(line["step"]))
-        writer.flush()
-
-    return write
+    there, here = (value.get("name") if isinstance(value, Mapping) else value for value in (there, here))
+    return [f"{name}: {there!r} there, {here!r} here" if name else f"{there!r} there, {here!r} here"]

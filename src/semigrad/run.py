@@ -40,7 +40,7 @@ class Run(Settings):
             "data": self.data,
             "method": _named(METHODS, self.method),
             "model": _named(MODELS, self.model),
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()},
+            **_plain(settings),
         }
 
     @property
@@ -97,9 +97,13 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
     for layer in layers:
         for name, value in layer.items():
             if name in ("method", "model"):
-                merged[name] = _over(merged[name], {"name": value} if isinstance(value, str) else value)
+                table = {"name": value} if isinstance(value, str) else value
+                if isinstance(table, Mapping):
+                    merged[name] = _over(merged[name], table)
+                else:
+                    problems.append(f"{name} takes a name, or a table with a name and fields; given: {value!r}.")
             elif name in known:
-                merged[name] = tuple(value) if isinstance(value, list) else value
+                merged[name] = _frozen(value)
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
     method = _build(METHODS, "method", merged.pop("method"), problems)
@@ -110,22 +114,27 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
     return Run(data=data, method=method, model=model, **merged)
 
 
-def _over(below: Layer, above: Layer) -> Layer:
+def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
     """Fields belong to a name: another name drops the fields below."""
     return {**below, **above} if above.get("name", below.get("name")) == below.get("name") else dict(above)
 
 
 def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str]) -> Any:
-    fields = dict(given)
+    fields = {field: _frozen(value) for field, value in given.items()}
     name = fields.pop("name", None)
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
     known = {f.name for f in dataclasses.fields(table[name])}
-    wrong = [unknown(f"field of {kind} {name}:", field, known) for field in fields if field not in known]
+    wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += _type_problems(table[name], fields, f"{kind} {name}: ")
+    if not wrong:
+        try:
+            return table[name](**fields)
+        except InputError as error:
+            wrong = error.problems
     problems += wrong
-    return None if wrong else table[name](**fields)
+    return None
 
 
 def _type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
@@ -156,7 +165,7 @@ def _words(hint: Any) -> str:
     if origin is typing.Literal:
         return " or ".join(repr(argument) for argument in arguments)
     if origin is tuple:
-        return f"a list of {_words(arguments[0])}s"
+        return f"a list of {_words(arguments[0]).removeprefix('a ')}s"
     if arguments:
         return " or ".join(_words(argument) for argument in arguments)
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
@@ -165,4 +174,19 @@ def _words(hint: Any) -> str:
 
 def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
     names = {cls: name for name, cls in table.items()}
-    return {"name": names[type(part)], **dataclasses.asdict(part)}
+    if type(part) not in names:
+        home = "METHODS" if isinstance(part, Method) else "MODELS"
+        raise InputError(
+            f"{type(part).__name__} has no name for the record. Give it one: {home}['my-name'] = {type(part).__name__}."
+        )
+    return {"name": names[type(part)], **_plain(dataclasses.asdict(part))}
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as JSON reads them back: lists for tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+
+
+def _frozen(value: Any) -> Any:
+    """A value as the fields of a frozen dataclass hold it: a tuple for a list."""
+    return tuple(value) if isinstance(value, list) else value

@@ -65,10 +65,12 @@ class Settings:
             f"unlabeled_batch must be at least 1; given: {self.unlabeled_batch}.": (
                 self.unlabeled_batch is None or self.unlabeled_batch >= 1
             ),
-            f"lr must be positive; given: {self.lr}.": 0 < self.lr < math.inf,
+            f"lr must be positive and finite; given: {self.lr}.": 0 < self.lr < math.inf,
             f"momentum must lie in [0, 1); given: {self.momentum}.": 0 <= self.momentum < 1,
             f"average must lie in [0, 1); given: {self.average}.": 0 <= self.average < 1,
-            f"weight_decay must not be negative; given: {self.weight_decay}.": self.weight_decay >= 0,
+            f"weight_decay must be finite and not negative; given: {self.weight_decay}.": (
+                0 <= self.weight_decay < math.inf
+            ),
             f"warmup must not be negative; given: {self.warmup}.": self.warmup >= 0,
             f"milestones must not be negative; given: {self.milestones}.": all(m >= 0 for m in self.milestones),
             f"decay must be positive; given: {self.decay}.": self.decay > 0,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +19,8 @@ from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.models import adapt, check_fit
 from semigrad.run import Run
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,10 @@ def pick_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).cpu()  # `meta` can hold nothing
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"There is no device {name!r} here ({reason}). Use auto or cpu.") from error
+        reason = "" if "device string" in str(error) else f" ({str(error).splitlines()[0]})"
+        raise InputError(f"There is no device {name!r} here{reason}. Use auto or cpu.") from error
     return device
 
 
@@ -52,37 +56,55 @@ def load_data(run: Run) -> tuple[DataSpec, Dataset]:
     return spec, open_dataset(spec.name, spec.path, image_size=run.image_size, resized_crop=run.resized_crop)
 
 
-def set_up(run: Run, device: torch.device, dataset: Dataset | None = None, network: nn.Module | None = None) -> Setup:
-    """Check everything about a run together and build what it needs.
+def set_up(
+    run: Run,
+    device_name: str = "auto",
+    dataset: Dataset | None = None,
+    network: nn.Module | None = None,
+    problems: Sequence[str] = (),
+) -> Setup:
+    """Check everything about a run and build what it needs; all that is wrong is said together, `problems` first.
 
     `dataset` replaces reading the data that the run names; `network` replaces its model: any module that gives
     logits."""
-    problems = [*run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
-    try:
-        spec, dataset = (DataSpec.parse(run.data), dataset) if dataset else load_data(run)
-    except InputError as error:
-        raise InputError(problems + error.problems) from error
-    misfit = None if network else check_fit(run.model_name, dataset.train.shape)
-    problems += [misfit] if misfit else []
-    try:
-        split = make_split(
-            dataset, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled
-        )  # fmt: skip
-    except InputError as error:
-        raise InputError(problems + error.problems) from error
-    if run.method.views and len(split.unlabeled) == 0:
-        problems.append(
+    found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
+    device = collect(found, lambda: pick_device(device_name))
+    opened = collect(found, lambda: load_data(run) if dataset is None else (DataSpec.parse(run.data), dataset))
+    if opened is None:
+        raise InputError(found)
+    spec, data = opened
+    misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
+    found += [misfit] if misfit else []
+    split = collect(
+        found, lambda: make_split(data, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled)
+    )
+    if split and run.method.views and len(split.unlabeled) == 0:
+        found.append(
             f"{run.data} leaves nothing unlabeled, which method {run.method_name} needs. Use fewer labels (such as "
-            f"{spec.name}@{10 * len(dataset.classes)}), put the labeled examples into the pool with --include-labeled, "
+            f"{spec.name}@{10 * len(data.classes)}), put the labeled examples into the pool with --include-labeled, "
             "or use --method supervised."
         )
-    if problems:
-        raise InputError(problems)
-    dataset = on_device(dataset, device)
+    if run.test_every and data.test is None:
+        found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
+    if found or split is None or device is None:
+        raise InputError(found)
+    return build(run, on_device(data, device), split, device, network)
+
+
+def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
+    """What `work` gives, or None with its problems added to the others."""
+    try:
+        return work()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def build(run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None) -> Setup:
     task = describe(dataset, split, lambda: run.model.build(task))
     net, memory = initialize(run, task, network)
     stream = Stream(dataset, split, run.method.views, run.method.labeled_views, run.batch, run.unlabeled_rows, run.seed)
-    own = type(network).__qualname__ if network else None
+    own = None if network is None else type(network).__qualname__
     return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own)
 
 
@@ -101,8 +123,22 @@ def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> 
 
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
-    """Network and memory with initial weights that depend on the run's seed alone."""
+    """Network and memory with initial weights that depend on the run's seed alone; a user's own keeps its weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(run.seed, "initial weights"))
-        net = adapt(network, torch.rand(2, *task.shape)) if network else run.model.build(task)
+        net = run.model.build(task) if network is None else own_network(network.cpu(), task)
         return net, run.method.init(net, task)
+
+
+def own_network(network: nn.Module, task: Task) -> nn.Module:
+    """A user's network with the parts that methods ask for."""
+    example = torch.rand(2, *task.shape)
+    net = adapt(network, example)
+    with torch.no_grad():
+        columns = copy.deepcopy(net).eval()(example).shape[1]
+    if columns != len(task.classes):
+        raise InputError(
+            f"The network gives {columns} logits an example, but the data have {len(task.classes)} classes. Make its "
+            "last layer that wide."
+        )
+    return net

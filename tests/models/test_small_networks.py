@@ -14,7 +14,7 @@ from semigrad.models import MLP, ResNet18, SmallConv, WideResNet28
 def test_small_conv_pools_while_the_map_stays_two(make_task, size, last):
     net = SmallConv().build(make_task((1, size, size)))
     seen = []
-    net.body[-2].register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape[2:])))
+    net.body[-1].register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape[2:])))
     net(torch.rand(2, 1, size, size))
     assert seen == [(last, last)]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
+
+from semigrad.cli.show import print_table
 
 ROWS = {"labeled-only": "supervised", "meta-gradient": "meta-gradient"}
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         row: [results[options.out / f"{row}-seed{seed}"]["error"] for seed in range(options.seeds)] for row in ROWS
     }
     title = f"digits with 40 labels, {next(iter(runs.values())).steps} steps"
-    Console(highlight=False).print(comparison_table(title, errors))
+    print_table(comparison_table(title, errors))
     print(f"Picture: {comparison_picture(title, errors, options.out / 'demo.png')}")
     print(f"{time.monotonic() - started:.0f} s in all", file=sys.stderr)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ class Options:
     """The run's folder."""
     device: str = "auto"
     """Where to compute."""
+    threads: int | None = None
+    """Threads of the processor; None: torch's own choice."""
     workers: int = 2
     """Processes that read ahead where examples are in files."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -27,10 +30,20 @@ class Options:
 def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=list(arguments), prog="semigrad evaluate")
 
-    import semigrad.saved
-    from semigrad.cli.show import describe_part
+    import torch
 
-    evaluation = semigrad.saved.evaluate_again(options.run, options.device, options.workers)
+    from semigrad.cli.show import describe_part
+    from semigrad.errors import InputError
+    from semigrad.saved import evaluate_again
+    from semigrad.settings import Execution
+
+    if problems := Execution(threads=options.threads, workers=options.workers).problems():
+        raise InputError(problems)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    evaluation = evaluate_again(
+        options.run, options.device, options.workers, lambda text: print(text, file=sys.stderr)
+    )  # fmt: skip
     print(describe_part("test", evaluation.to_dict(), "model.safetensors"))
     if options.json:
         print(json.dumps({"run": str(options.run), **evaluation.to_dict()}))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
+
+from semigrad.cli.show import print_table
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     table = Table("name", "what it is", box=None, header_style="bold")
     for name, text in entries(options.what).items():
         table.add_row(name, text)
-    Console(highlight=False, markup=False).print(table)
+    print_table(table)
     return 0
 
 

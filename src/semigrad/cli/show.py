@@ -1,9 +1,21 @@
-"""Results in words."""
+"""Results in words and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_table(table: Table) -> None:
+    """A table on stdout, as wide as the terminal. Through `print`: rich has an exit code of its own for a reader that
+    leaves early."""
+    console = Console(highlight=False, markup=False)
+    with console.capture() as text:
+        console.print(table)
+    print(text.get(), end="")
 
 
 def describe_result(result: Mapping[str, Any]) -> list[str]:

@@ -127,7 +127,7 @@ def in_order(
 
 
 def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterator[Any]:
-    loader = DataLoader(
+    loader: DataLoader[Any] = DataLoader(
         items,  # type: ignore[arg-type]
         batch_size=None,
         sampler=numbers,

@@ -25,7 +25,13 @@ from torch.nn import functional as F
 
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
-    Divergence, Mode, Outer, Problem, kl_divergence, squared_distance, undisturbed,
+    Divergence,
+    Mode,
+    Outer,
+    Problem,
+    kl_divergence,
+    squared_distance,
+    undisturbed,
 )  # fmt: skip
 from semigrad.ops import clip_to_simplex, project_to_simplex
 
@@ -157,7 +163,7 @@ def _relative_rates(
     net: nn.Module, parameters: Iterable[nn.Parameter] | None, optimizer: torch.optim.Optimizer | None
 ) -> dict[str, float]:
     """Learning rates relative to the first group's, where they are not 1; what is not to enter the product has 0."""
-    rates = {p: 1.0 for p in net.parameters()}
+    rates = dict.fromkeys(net.parameters(), 1.0)
     if optimizer is not None:
         first = optimizer.param_groups[0]["lr"]
         grouped = {p: group["lr"] / first for group in optimizer.param_groups for p in group["params"]}

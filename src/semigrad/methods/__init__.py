@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semigrad.core import Method
+from semigrad.methods.meta import Meta
 from semigrad.methods.meta_gradient import MetaGradient
 from semigrad.methods.supervised import Supervised
 
@@ -11,4 +12,4 @@ METHODS: dict[str, type[Method]] = {
     "meta-gradient": MetaGradient,
 }
 
-__all__ = ["METHODS", "MetaGradient", "Supervised"]
+__all__ = ["METHODS", "Meta", "MetaGradient", "Supervised"]

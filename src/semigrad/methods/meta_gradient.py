@@ -19,7 +19,7 @@ for each example, and β is the learning rate. As printed, Algorithm 2 neither p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 from torch.nn import functional as F
@@ -32,6 +32,9 @@ from semigrad.ops import mix, one_hot, soft_cross_entropy, squared_error
 @dataclass(frozen=True)
 class MetaGradient(Method):
     """Pseudo-labels chosen so that a step on them lowers the labeled loss, mixed with the labeled examples."""
+
+    soft_targets: ClassVar[bool] = True
+    adapts_targets: ClassVar[bool] = True
 
     meta: bool = True
     """Adapt the pseudo-labels by the meta-gradient and train on them with the consistency term."""

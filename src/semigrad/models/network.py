@@ -37,7 +37,7 @@ class Network(nn.Module):
         self.body = body
         self.head = head
         # about 1.5 x faster convolutions and pools on a processor; whatever goes in comes out in this format
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def features(self, x: Tensor) -> Tensor:
         """(B, *shape) -> (B, width), what the head sees."""

@@ -19,15 +19,16 @@ SLOPE = 0.1  # of the leaky ReLU
 class SmallConv(Model):
     """Blocks of convolution, BatchNorm, leaky ReLU and 2 x 2 max pooling, then the average: 54 k parameters.
 
-    Built for the task's shape: a block whose pooling would leave less than 2 x 2 does without.
+    Built for the task's shape: a block whose pooling would leave less than 2 x 2 does without. Dropout of channels
+    between the blocks, as in Conv-Large, is what consistency methods are consistent against.
     """
 
     smallest: ClassVar[int | None] = 4  # below, a 3 x 3 kernel sees more padding than image
 
     widths: tuple[int, ...] = (24, 48, 96)
     """filters of each block"""
-    drop: float = 0.0
-    """probability of dropout on the features"""
+    drop: float = 0.25
+    """probability of dropping a channel between blocks"""
 
     def __post_init__(self) -> None:
         settings.refuse(
@@ -45,8 +46,9 @@ class SmallConv(Model):
             if size >= 4:
                 layers += [nn.MaxPool2d(2)]
                 size //= 2
+            layers += [nn.Dropout2d(self.drop)]
             width = filters
-        body = nn.Sequential(*layers, GlobalAverage(), nn.Dropout(self.drop))
+        body = nn.Sequential(*layers[:-1], GlobalAverage())
         initialize_convolutions(body, "fan_in", SLOPE)
         head = nn.Linear(width, len(task.classes))  # torch's initial weights
         return Network(Normalize(task.mean, task.std, images=True), body, head)

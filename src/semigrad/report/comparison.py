@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import numpy as np
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from rich.table import Table
 from scipy import stats
+
+from semigrad.report.style import COLORS, INK, light, save, tidy
 
 Errors = Mapping[str, Sequence[float]]
 """Row -> error of each seed in per cent, the same seeds in every row; the first row is the baseline."""
@@ -42,21 +41,22 @@ def comparison_table(title: str, rows: Errors) -> Table:
         mean, half = paired_difference(errors, rows[baseline])
         difference = "" if name == baseline else f"{mean:+.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
         table.add_row(name, spread(errors), str(len(errors)), difference)
-    table.caption = "mean ± standard deviation over seeds; paired difference with its 95 % interval"
+    table.caption = "mean ± deviation over seeds; paired difference with its 95 % interval"
     table.caption_justify = "left"
     return table
 
 
 def comparison_picture(title: str, rows: Errors, path: Path) -> Path:
-    """A bar for each row, a dot for each seed."""
-    figure, axes = plt.subplots(figsize=(1.6 + 1.6 * len(rows), 4), layout="constrained")
-    for place, (name, errors) in enumerate(rows.items()):
-        axes.bar(place, np.mean(errors), width=0.6, alpha=0.55, label=name)
-        axes.plot([place] * len(errors), errors, "ko", markersize=4)
-        axes.annotate(spread(errors), (place, np.mean(errors)), (14, 4), textcoords="offset points")
-    axes.set_xticks(range(len(rows)), list(rows))
-    axes.set(ylabel="test error, %", title=title, ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-    plt.close(figure)
-    return path
+    """A bar for each row, a dot for each seed, the dots of one seed joined: the differences are paired."""
+    figure = Figure(figsize=(1.4 + 1.6 * len(rows), 4), layout="constrained")
+    axes = figure.subplots()
+    tidy(axes)
+    for place, errors in enumerate(rows.values()):
+        axes.bar(place, np.mean(errors), width=0.6, color=light(COLORS[place % len(COLORS)]))
+    for seed in zip(*rows.values(), strict=True):
+        axes.plot(range(len(rows)), seed, "o-", color=INK, markersize=4, linewidth=0.8, alpha=0.8)
+    axes.set_xticks(range(len(rows)), [f"{name}\n{spread(errors)} %" for name, errors in rows.items()])
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("test error, %", color=INK)
+    axes.set_title(title, loc="left", fontsize=11, color=INK)
+    return save(figure, path)

@@ -1,0 +1,57 @@
+"""`semigrad check-metagrad DATA --model NAME`: the operators against each other on a network and real batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tyro
+
+from semigrad.errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compare all ways to the meta-gradient on one network and real batches: error, cost, memory."""
+
+    data: tyro.conf.Positional[str] = "digits@40"
+    """The data and labels that the batches come from."""
+    model: str | None = None
+    """The network; None: the default for the data."""
+    mode: Literal["eval", "train"] = "eval"
+    """Mode of the network during the meta step."""
+    batch: int = 16
+    """Examples in each of the two batches."""
+    double: tyro.conf.FlagCreatePairsOff[bool] = False
+    """In float64 instead of float32."""
+    seed: int = 0
+    """Seed of split, weights and batches."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = tyro.cli(Options, args=list(arguments), prog="semigrad check-metagrad")
+
+    import torch
+
+    from semigrad.metagrad.check import check_metagrad
+    from semigrad.run import configure
+    from semigrad.setup import set_up
+
+    chosen: dict[str, Any] = {"model": options.model} if options.model else {}
+    run = configure(options.data, seed=options.seed, batch=options.batch, method="meta-gradient", **chosen)
+    setup = set_up(run, "cpu")
+    kind = torch.float64 if options.double else torch.float32
+    net, warm = setup.net.to(kind), range(3)
+    batches = setup.stream.batches(range(len(warm) + 1), setup.device)
+    with torch.no_grad():
+        for _, batch in zip(warm, batches, strict=False):
+            net.train()(batch.unlabeled[0].to(kind))  # running statistics of the data instead of their initial values
+    batch = next(batches)
+    sizes = f"{options.batch} + {options.batch} examples"
+    print(f"{run.model_name} on {options.data}, {sizes}, {kind}, {options.mode} mode")
+    try:
+        check_metagrad(net, batch.labeled[0].to(kind), batch.labels, batch.unlabeled[0].to(kind), mode=options.mode)
+    except ArithmeticError as error:
+        raise InputError(str(error)) from error
+    return 0

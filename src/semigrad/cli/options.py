@@ -1,0 +1,124 @@
+"""What may stand behind `semigrad train`: options that every run has, and DATA found among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from semigrad.errors import InputError
+from semigrad.settings import Execution, Settings
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to train."""
+
+    method: str = "meta-gradient"
+    """The method's name (semigrad list methods); its own fields are options too."""
+    model: str = "small-conv"
+    """The network's name (semigrad list models); its fields are options with model. in front."""
+    recipe: str | None = None
+    """Named settings (semigrad list recipes)."""
+    config: Path | None = None
+    """A TOML file, or another run's run.json, with settings under their names."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What comes out, and where."""
+
+    out: Path | None = None
+    """The run's folder; None: runs/ and a name of its own."""
+    resume: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Go on with the run in that folder where it stopped."""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """End stdout with one line of JSON."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The content of a TOML file, or of a run.json."""
+    try:
+        text = path.read_text()
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"Cannot read the file {path}: {error}.") from error
+    run = content.get("run", content) if isinstance(content, dict) else content
+    if not isinstance(run, dict):
+        raise InputError(f"The file {path} must hold a table of settings.")
+    if not isinstance(run.get("data", ""), str):
+        raise InputError(f"In the file {path}, data takes a text such as 'digits@40'; given: {run['data']!r}.")
+    return run
+
+
+def value_of(given: list[str], name: str) -> str | None:
+    """The value of --name in the arguments; the last one counts."""
+    value = None
+    for position, argument in enumerate(given):
+        if argument == f"--{name}" and position + 1 < len(given):
+            value = given[position + 1]
+        elif argument.startswith(f"--{name}="):
+            value = argument.split("=", 1)[1]
+    return value
+
+
+def take_data(given: list[str]) -> str | None:
+    """Take DATA out of the arguments: the first that is neither an option nor a value of one.
+
+    An option without `=` has a value unless it is a switch; further numbers behind it are values too (a list)."""
+    position = 0
+    while position < len(given):
+        argument = given[position]
+        position += 1
+        if not argument.startswith("-"):
+            return given.pop(position - 1)
+        if "=" in argument or is_switch(argument):
+            continue
+        position += 1
+        while position < len(given) and is_number(given[position]):
+            position += 1
+    return None
+
+
+def is_switch(option: str) -> bool:
+    """Whether this option takes no value: a field that is true or false, or its opposite."""
+    name = option.lstrip("-").rpartition(".")[2].replace("-", "_")
+    return name in ("h", "help") or name.startswith("no_") or name in switches()
+
+
+@functools.cache
+def switches() -> set[str]:
+    """Every field of a run, of any method or model, that is true or false."""
+    from semigrad.methods import METHODS
+    from semigrad.models import MODELS
+
+    parts: list[Any] = [Settings, Execution, Output, *METHODS.values(), *MODELS.values()]
+    return {field.name for part in parts for field in dataclasses.fields(part) if "bool" in str(field.type)}
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def hint_at_other_methods(method: str, given: list[str]) -> None:
+    """Say whose options those are that the run's method does not have."""
+    from semigrad.methods import METHODS
+
+    for option in [argument.split("=")[0] for argument in given if argument.startswith("--")]:
+        field = option.lstrip("-").replace("-", "_")
+        owners = [name for name, cls in METHODS.items() if field in {f.name for f in dataclasses.fields(cls)}]
+        if owners and method not in owners:
+            print(f"semigrad: {option} is an option of {', '.join(owners)}, not of {method}.", file=sys.stderr)

@@ -1,0 +1,158 @@
+"""`check_metagrad`: the proof that the meta-gradient of somebody's own network is right."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.profiler import profile
+
+from semigrad.metagrad import FiniteDifference, ForwardMode, Lookahead, Mode, Unrolled, pose
+
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+LOOKAHEAD_STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator, compared with the double backward."""
+
+    operator: str
+    error: float  # relative, of ∇ỹ
+    cosine: float
+    forwards: float  # seconds of the whole meta step in forward passes of u
+    memory: int | None  # peak of what the meta step allocates, in bytes
+
+
+@dataclass(frozen=True)
+class Check:
+    """All operators on one network and batch."""
+
+    rows: tuple[Row, ...]
+    mode: Mode
+    dtype: torch.dtype
+
+    def __str__(self) -> str:
+        lines = [f"{'operator':<18} {'error of ∇ỹ':>12} {'cosine':>9} {'forwards':>9} {'peak memory':>12}"]
+        for row in self.rows:
+            memory = "" if row.memory is None else f"{row.memory / 2**20:.1f} MiB"
+            lines.append(f"{row.operator:<18} {row.error:>12.1e} {row.cosine:>9.6f} {row.forwards:>9.1f} {memory:>12}")
+        return "\n".join(lines)
+
+
+def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mode = "eval", show: bool = True) -> Check:
+    """Compare every operator with the double backward on this network and these batches, and print a small table.
+
+    Errors are relative and of ∇ỹ, never of ŷ, where a wrong gradient would hide behind a small step. Raises
+    ArithmeticError where ForwardMode and Unrolled differ by more than 1e-5 (float32) or 1e-10 (float64); warns of a
+    finite difference that is more than 5 % off or points elsewhere. Lookahead has no gradient of its own: its row
+    compares (f − ŷ)/s at a step of 1e-4."""
+    works = _works(net, x, y, u, mode)
+    seconds = _interleaved_seconds(works)
+    exact = works["Unrolled"]()
+    rows = []
+    for name, work in works.items():
+        if name != "forward pass":
+            d = (works["forward pass"]() - work()) / LOOKAHEAD_STEP if name == "Lookahead" else work()
+            cosine = float(nn.functional.cosine_similarity(d.flatten(), exact.flatten(), 0))
+            cost = seconds[name] / seconds["forward pass"]
+            rows.append(Row(name, _relative(d, exact), cosine, cost, peak_memory(work, u.device)))
+    check = Check(tuple(rows), mode, u.dtype)
+    if show:
+        print(check)
+    _judge(check)
+    return check
+
+
+def _works(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, mode: Mode) -> dict[str, Callable[[], Tensor]]:
+    """A plain forward pass of u, and the whole meta step by each operator."""
+
+    def forward() -> Tensor:
+        with pose(net, x, y, u, mode=mode) as problem, torch.no_grad():
+            return problem.predict(problem.parameters)
+
+    def lookahead() -> Tensor:
+        with pose(net, x, y, u, mode=mode) as problem:
+            return Lookahead().labels(problem, LOOKAHEAD_STEP)
+
+    def by(operator: ForwardMode | Unrolled | FiniteDifference) -> Callable[[], Tensor]:
+        def gradient() -> Tensor:
+            with pose(net, x, y, u, mode=mode) as problem:
+                return operator.gradient(problem)
+
+        return gradient
+
+    exact = {"Unrolled": by(Unrolled()), "ForwardMode": by(ForwardMode())}
+    return {"forward pass": forward, **exact, "FiniteDifference": by(FiniteDifference()), "Lookahead": lookahead}
+
+
+def _judge(check: Check) -> None:
+    by_name = {row.operator: row for row in check.rows}
+    exact, difference = by_name["ForwardMode"], by_name["FiniteDifference"]
+    allowed = TOLERANCE.get(check.dtype, 1e-2)
+    if not exact.error <= allowed:
+        raise ArithmeticError(
+            f"ForwardMode differs from the double backward by {exact.error:.1e}, more than {allowed:.0e}: some layer "
+            "of this network has a derivative of its own that is not that of its function, or is not deterministic."
+        )
+    if difference.error > 0.05 or difference.cosine < 0.99:
+        warnings.warn(
+            f"the finite difference is {100 * difference.error:.1f} % off (cosine {difference.cosine:.3f}) on this "
+            "network; use ForwardMode",
+            stacklevel=3,
+        )
+
+
+def _relative(d: Tensor, exact: Tensor) -> float:
+    norm = float(exact.norm())
+    return float((d - exact).norm()) / norm if norm else float(d.norm())
+
+
+def _interleaved_seconds(works: Mapping[str, Callable[[], Tensor]], rounds: int = 5) -> dict[str, float]:
+    """The median time of each, measured in turns so that a busy machine hurts all alike; one round to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds + 1):
+        for name, work in works.items():
+            started = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(measured[1:]) for name, measured in times.items()}
+
+
+def peak_memory(work: Callable[[], object], device: torch.device) -> int | None:
+    """The largest sum of bytes that `work` holds at a time above what was held before it."""
+    if device.type == "cuda":
+        before = torch.cuda.memory_allocated(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        work()
+        return torch.cuda.max_memory_allocated(device) - before
+    if device.type != "cpu":
+        return None
+    with _hushed(), profile(profile_memory=True) as profiled:
+        work()
+    held = peak = 0
+    for event in sorted(profiled.kineto_results.events(), key=lambda event: event.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Without the lines that the profiler's library writes to stderr past Python."""
+    with open(os.devnull, "w") as nowhere:
+        kept = os.dup(2)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

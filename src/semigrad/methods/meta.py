@@ -1,0 +1,85 @@
+"""The meta-gradient on top of another method's targets, which the paper leaves as future work.
+
+    θ̃ = θ − α ∇θ (1/B) Σ Φ(f(u; θ), q)                      the host's own step towards its targets q
+    ∇q = −(α/B) · D_θ[∂Φ/∂q](θ) · g(θ̃),   q̂ = q − β ∇q      labeled gradient at θ̃, derivative at θ
+
+A host's target is not f(u; θ), so its step moves the weights, and the closed form with g at θ would be wrong. u is the
+view that the host trains on, Φ the host's own loss. Where q = f(u; θ) this is the method of the paper without mixup.
+
+After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, AISTATS 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import nn
+
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+
+
+@dataclass(frozen=True)
+class Meta(Method):
+    """Adapts the targets of a host that has soft targets; everything else is the host's."""
+
+    soft_targets: ClassVar[bool] = True
+    adapts_targets: ClassVar[bool] = True
+
+    host: Method
+    """The method whose targets are adapted."""
+    beta: float | Literal["lr"] = "lr"
+    """Meta learning rate β; "lr" follows the learning rate."""
+    scale: Scale = "printed"
+    """Whether β is in Algorithm 2's scale, or in Equation 11's, which carries α/B."""
+    operator: Literal["forward-mode", "unrolled", "finite-difference"] = "forward-mode"
+    """How the meta-gradient is computed."""
+    mode: Mode = "eval"
+    """Mode of the network during the meta step."""
+    project: Projection = "clip"
+    """How new targets return to the simplex."""
+
+    @property
+    def views(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.host.views
+
+    @property
+    def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.host.labeled_views
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        found = self.host.problems(batch, unlabeled_batch)
+        name = type(self.host).__name__
+        if not self.host.soft_targets:
+            found.append(f"Meta adapts soft targets of unlabeled examples; {name} trains on none.")
+        elif self.host.adapts_targets:
+            found.append(f"{name} adapts its targets by the meta-gradient already; Meta on top of it makes no sense.")
+        if self.beta != "lr" and self.beta < 0:
+            found.append(f'beta of Meta must be "lr" or a number of at least 0; given: {self.beta}.')
+        return found
+
+    def init(self, net: nn.Module, task: Task) -> nn.Module:
+        return self.host.init(net, task)
+
+    def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
+        guess = self.host.guess(net, memory, batch, clock)
+        u = batch.unlabeled[self.host.student_view]
+        with clock.masks("meta"):
+            targets = meta_pseudo_labels(
+                net, batch.labeled[0], batch.labels, u,
+                lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
+                operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
+                inner=self.host.divergence, target=guess["targets"],
+            )  # fmt: skip
+        return {**guess, "targets": targets}
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        return self.host.loss(net, memory, batch, guess, clock)
+
+    def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
+        self.host.update(net, memory, clock)
+
+    def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
+        return self.host.predictor(net, memory, batches)

@@ -1,0 +1,51 @@
+"""Real training runs, looked at between their steps."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from semigrad.core import Batch, random_state_kept
+from semigrad.data.arrays import from_arrays
+from semigrad.data.dataset import Dataset
+from semigrad.data.stream import in_order
+from semigrad.records import RunFolder
+from semigrad.run import Run
+from semigrad.setup import Setup, load_data, set_up
+from semigrad.theory.scene import CPU
+from semigrad.training import Training
+
+
+def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tuple[Training, Batch]]:
+    """Train, stopping before each `every`-th step, with the batch that comes, and after the last one, with its own.
+    Nothing is written."""
+    setup = set_up(run, "cpu", dataset)
+    with tempfile.TemporaryDirectory() as folder, random_state_kept(CPU):
+        training = Training(run, setup, RunFolder(Path(folder)))
+        for step, batch in enumerate(setup.stream.batches(range(run.steps), CPU)):
+            if step % every == 0:
+                yield training, batch
+            training.one_step(batch)
+        yield training, batch
+
+
+def as_features(run: Run) -> Dataset:
+    """The run's images as rows of features, for networks that take those."""
+    _, images = load_data(run)
+
+    def rows(examples: Tensor) -> np.ndarray:
+        return examples.flatten(1).numpy()
+
+    assert images.test is not None
+    train = rows(next(in_order(images.train, np.arange(len(images.train)), CPU, size=len(images.train))))
+    test = rows(next(in_order(images.test, np.arange(len(images.test)), CPU, size=len(images.test))))
+    return from_arrays(images.name, images.classes, train, images.labels, test, images.test_labels)
+
+
+def unaugmented(setup: Setup, positions: np.ndarray) -> Tensor:
+    """Training examples as they are, (rows, *shape)."""
+    return next(in_order(setup.dataset.train, positions, CPU, size=len(positions)))

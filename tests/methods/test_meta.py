@@ -1,0 +1,130 @@
+"""Meta on a host: the paper's method where the host's target is its own prediction, exact where it is a teacher's."""
+
+import copy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from semigrad.core import Clock, Method
+from semigrad.metagrad import Unrolled, kl_divergence, meta_pseudo_labels
+from semigrad.methods import Meta, MetaGradient, Supervised
+from semigrad.ops import average_into
+from tests.laws import Trial, batch
+
+
+@dataclass(frozen=True)
+class SelfTarget(Method):
+    """The network's own prediction in eval mode as the target, squared error: the paper's method with β = 0."""
+
+    soft_targets: ClassVar[bool] = True
+
+    def guess(self, net, memory, batch, clock):
+        twin = copy.deepcopy(net).eval()
+        with torch.no_grad():
+            return {"targets": twin(batch.unlabeled[0]).softmax(1)}
+
+    def loss(self, net, memory, batch, guess, clock):
+        with clock.masks("labeled"):
+            labeled = F.cross_entropy(net(batch.labeled[0]), batch.labels)
+        with clock.masks("unlabeled"):
+            p = net(batch.unlabeled[self.student_view]).softmax(1)
+        return {"labeled": labeled, "consistency": self.divergence(p, guess["targets"]).mean()}
+
+
+@dataclass(frozen=True)
+class Teacher(SelfTarget):
+    """An average of the weights as the teacher, on another view than the student's; KL as the loss."""
+
+    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
+    student_view: ClassVar[int] = 1
+
+    def init(self, net, task):
+        memory = nn.Module()
+        memory.teacher = copy.deepcopy(net).requires_grad_(False)
+        return memory
+
+    def divergence(self, p, targets):
+        return kl_divergence(p, targets)
+
+    def guess(self, net, memory, batch, clock):
+        with torch.no_grad(), clock.masks("teacher"):
+            return {"targets": memory.teacher(batch.unlabeled[0]).softmax(1)}
+
+    def update(self, net, memory, clock):
+        average_into(memory.teacher, net, 0.8)
+
+
+CLOCK = Clock(step=7, steps=20, lr=0.3, seed=0)
+
+
+@pytest.mark.parametrize("operator", ["forward-mode", "unrolled", "finite-difference"])
+def test_on_a_self_target_it_is_the_method_of_the_paper_without_mixup(operator):
+    ours = Trial(Meta(SelfTarget(), operator=operator), dtype=torch.float64)
+    paper = Trial(MetaGradient(mixup=False, operator=operator), dtype=torch.float64)
+    for step in range(5):
+        clock, given = Clock(step + 1, 20, 0.3, 0), batch(SelfTarget(), seed=step)
+        mine, theirs = ours.terms(given, clock), paper.terms(given, clock)
+        assert torch.allclose(mine["labeled"], theirs["labeled"], rtol=1e-12)
+        assert torch.allclose(mine["consistency"], theirs["consistency"], rtol=1e-9)
+        ours.steps(step, step + 1)
+        paper.steps(step, step + 1)
+    assert all(torch.allclose(value, paper.state()[name], rtol=1e-9) for name, value in ours.state().items())
+
+
+def test_on_a_teacher_it_equals_the_double_backward():
+    trial = Trial(Meta(Teacher(), beta=0.5), dtype=torch.float64)
+    trial.steps(0, 5)
+    given = batch(Teacher(), seed=9).map(lambda x: x.double())
+    host = Teacher().guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    found = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    with CLOCK.masks("meta"):
+        expected = meta_pseudo_labels(
+            trial.net, given.labeled[0], given.labels, given.unlabeled[1], lr=CLOCK.lr, beta=0.5, operator=Unrolled(),
+            inner=kl_divergence, target=host,
+        )  # fmt: skip
+    assert torch.allclose(found, expected, rtol=1e-10)
+    assert not torch.allclose(found, host, rtol=1e-3)
+
+
+def test_a_small_step_on_the_new_targets_lowers_the_labeled_loss_more():
+    """What the targets are for: after one SGD step towards them the labeled loss is lower than after one towards q."""
+    trial = Trial(Meta(Teacher(), beta=0.5, project="none"), drop=0.0, dtype=torch.float64)
+    trial.steps(0, 3)
+    given = batch(Teacher(), seed=4).map(lambda x: x.double())
+    host = Teacher().guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    adapted = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
+
+    def labeled_loss_after(targets):
+        net = copy.deepcopy(trial.net)
+        inner = Teacher().divergence(net(given.unlabeled[1]).softmax(1), targets).mean()
+        for p, g in zip(net.parameters(), torch.autograd.grad(inner, list(net.parameters())), strict=True):
+            p.data -= CLOCK.lr * g
+        return F.cross_entropy(net(given.labeled[0]), given.labels).item()
+
+    assert labeled_loss_after(adapted) < labeled_loss_after(host)
+
+
+def test_everything_else_is_the_hosts():
+    method, host = Meta(Teacher()), Teacher()
+    assert method.views == host.views
+    assert method.labeled_views == host.labeled_views
+    trial, plain = Trial(Meta(host, beta=0.0)), Trial(host)
+    trial.steps(0, 6)
+    plain.steps(0, 6)
+    assert all(torch.equal(value, plain.state()[name]) for name, value in trial.state().items())
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [(Supervised(), "trains on none"), (MetaGradient(), "already"), (Meta(SelfTarget()), "already")],
+)
+def test_hosts_that_make_no_sense_are_refused(host, words):
+    assert any(words in problem for problem in Meta(host).problems(8, 8))
+
+
+def test_a_sound_host_is_not_refused():
+    assert Meta(Teacher()).problems(8, 8) == []

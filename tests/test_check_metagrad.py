@@ -1,0 +1,101 @@
+"""`check_metagrad` tells a right network from a wrong one."""
+
+import pytest
+import torch
+from torch import nn
+
+from semigrad.metagrad.check import check_metagrad, peak_memory
+from tests.metagrad_networks import batches, conv_net, tanh_mlp
+
+
+@pytest.mark.parametrize("make", [tanh_mlp, conv_net])
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_a_sound_network_passes(make, mode, capsys):
+    torch.manual_seed(1)
+    net = make()
+    check = check_metagrad(net, *batches(net), mode=mode)
+    rows = {row.operator: row for row in check.rows}
+    assert rows["ForwardMode"].error < 1e-12
+    assert rows["ForwardMode"].cosine == pytest.approx(1)
+    assert 0 < rows["FiniteDifference"].error < 0.05
+    assert rows["Lookahead"].error < 0.05
+    assert rows["Unrolled"].memory >= rows["ForwardMode"].memory > 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in rows)
+
+
+class WrongBackward(torch.autograd.Function):
+    """Doubles forward, and says that it triples backward."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output): ...
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 3 * gradient
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 2 * tangent
+
+
+class Liar(nn.Module):
+    def forward(self, x):
+        return WrongBackward.apply(x)
+
+
+def test_a_declared_gradient_that_is_wrong_is_found():
+    net = nn.Sequential(nn.Linear(6, 9), Liar(), nn.Tanh(), nn.Linear(9, 4)).double()
+    with pytest.raises(ArithmeticError, match="differs from the double backward"):
+        check_metagrad(net, *batches(net), show=False)
+
+
+def test_a_network_that_is_too_rough_for_differences_gets_a_warning():
+    torch.manual_seed(0)
+
+    class Rough(nn.Module):
+        def forward(self, x):
+            return torch.sin(3000 * x)
+
+    net = nn.Sequential(nn.Linear(6, 9), Rough(), nn.Linear(9, 4)).double()
+    with pytest.warns(UserWarning, match="use ForwardMode"):
+        check_metagrad(net, *batches(net), show=False)
+
+
+def test_float32_has_its_own_tolerance():
+    torch.manual_seed(0)
+    net = conv_net().float()
+    x, y, u = batches(net)
+    check = check_metagrad(net, x.float(), y, u.float(), show=False)
+    assert {row.operator: row.error for row in check.rows}["ForwardMode"] < 1e-5
+
+
+def test_peak_memory_is_what_is_held_at_a_time():
+    def work():
+        a = torch.zeros(1000, 250)
+        del a
+        b, c = torch.zeros(1000, 100), torch.zeros(1000, 50)
+        return b, c
+
+    assert peak_memory(work, torch.device("cpu")) == pytest.approx(1e6, rel=0.01)
+
+
+def test_many_meta_steps_do_not_hold_on_to_memory():
+    net = tanh_mlp()
+    given = batches(net)
+
+    def steps(count):
+        from semigrad.metagrad import meta_pseudo_labels
+
+        for _ in range(count):
+            meta_pseudo_labels(net, *given, lr=0.1)
+
+    device = torch.device("cpu")
+    steps(3)
+    assert peak_memory(lambda: steps(200), device) <= 1.01 * peak_memory(lambda: steps(2), device)
