@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.errors import InputError
+from semigrad.files import read_json
 from semigrad.loop import train
-from semigrad.records import RUN, RunFolder
+from semigrad.records import RESULT, RUN, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.signals import Stopped, deaf_children, interruptible
@@ -23,11 +24,13 @@ Result = dict[str, Any]
 
 def train_all(runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, Result], None]) -> dict[Path, Result]:
     """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes."""
-    results: dict[Path, Result] = {}
+    results = {path: read_json(path / RESULT) for path, run in runs.items() if _is_finished(run, path)}
+    for path, result in results.items():
+        tell(path, result)
     others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
     with interruptible() as stop, ProcessPoolExecutor(jobs, context, _end_with_the_parent) as pool:
         with deaf_children():
-            paths = {pool.submit(_train_one, run, path): path for path, run in runs.items()}
+            paths = {pool.submit(_train_one, run, path): path for path, run in runs.items() if path not in results}
         waiting = set(paths)
         try:
             while waiting:
@@ -48,6 +51,11 @@ def train_all(runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, Result]
                 ) from error
             raise
     return results
+
+
+def _is_finished(run: Run, path: Path) -> bool:
+    folder = RunFolder(path)
+    return folder.finished and not folder.problems(run, resume=True)
 
 
 def _train_one(run: Run, path: Path) -> Result:

@@ -46,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     cases = [study.linear, study.mlp]
     claims = study.identities()
     title = "What the proofs take for granted, and when a step does nothing"
-    print(text.section(title, claims, text.about_constants(cases)), flush=True)
+    notes = text.about_constants(cases, study.seen_by_the_linear_model())
+    print(text.section(title, claims, notes), flush=True)
 
     tell("Lemma 1")
     found, ratios = study.lemma1()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from semigrad.theory.cases import BATCH, Case
 from semigrad.theory.claim import Claim
 from semigrad.theory.consistency import Shares
+from semigrad.theory.constants import Constants
 from semigrad.theory.remarks import Course, Schedule, largest_rate, practice_over_bound
 from semigrad.theory.theorem1 import Descent
 from semigrad.theory.theorem2 import Rate
@@ -40,7 +41,7 @@ def verdict(claims: Sequence[Claim]) -> str:
     kinds = ", ".join(f"{count} {basis}" for basis, count in counts.items())
     return (
         f"{len(claims) - len(failed)} of {len(claims)} claims hold ({kinds}).\n"
-        f"Marked *: true, and no guide: {VACUOUS:,.0f} or more times what was measured, or nothing new up to the T measured."
+        f"Marked *: true, and no guide: {VACUOUS:,.0f} or more times what was measured, or nothing new up to that T."
     )
 
 
@@ -52,12 +53,14 @@ def _mark(wanted: bool) -> str:
     return " *" if wanted else ""
 
 
-def about_constants(cases: Sequence[Case]) -> list[str]:
-    return [
+def about_constants(cases: Sequence[Case], seen: Constants) -> list[str]:
+    """`seen` is what the linear model's constants are at the points looked at."""
+    notes = [
         f"{case.name}: M = {c.jacobian:.3g}, L0 = {c.lipschitz:.3g}, {c.basis}; 1/(4M²L0) = {c.paper_bound:.3g}"
         for case in cases
         for c in [case.constants]
     ]
+    return [*notes, f"linear, at the points looked at: ‖J‖ up to {seen.jacobian:.3g}, ‖∇²G‖ up to {seen.lipschitz:.3g}"]
 
 
 def about_descent(rows: Sequence[Descent]) -> list[str]:

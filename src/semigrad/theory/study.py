@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 from semigrad.theory import consistency, identities, lemma1, remarks, theorem1, theorem2, tight
+from semigrad.theory.algorithm import pose_step
 from semigrad.theory.cases import Case, linear_case, mlp_case, with_cross_entropy
 from semigrad.theory.claim import Claim
-from semigrad.theory.constants import certified
+from semigrad.theory.constants import Constants, certified, estimated
 from semigrad.theory.scene import Scene, digits_scene
 
 ALPHA = 0.1
@@ -41,6 +42,11 @@ class Study:
     mlp: Case
     size: Size
     seeds: int
+
+    def seen_by_the_linear_model(self) -> Constants:
+        """What its proven constants bound, at the points at which the lemma and Theorem 1 are tried."""
+        problem = pose_step(self.linear.net, self.scene, self.scene.pool[:1])
+        return estimated(self.linear.net, problem, self.scene.pool, self.linear.points)
 
     def identities(self) -> list[Claim]:
         found = []
