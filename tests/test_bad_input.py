@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -26,6 +27,15 @@ BAD = {
         ["Unrecognized options: --beta", "--beta is an option of meta-gradient, not of supervised."],
     ),
     "a stray word": (["train", "digits@40", "cifar10@4000"], ["Unrecognized options: cifar10@4000"]),
+    "a switch with a value": (
+        ["train", "digits@40", "--mixup", "false"],
+        ["takes no value: write --mixup or --no-mixup"],
+    ),
+    "in capitals": (["train", "DIGITS@40"], ["Did you mean 'digits'?"]),
+    "more than the memory holds": (
+        ["train", "digits@40", "--model.widths", "10000000", "10000000", "--steps", "1"],
+        ["Out of memory", "A smaller batch or network needs less"],
+    ),
     "no number": (["train", "digits@40", "--steps", "many"], ["--steps", "many"]),
     "no value": (["train", "digits@40", "--steps"], ["--steps"]),
     "negative steps, empty batches": (
@@ -195,3 +205,28 @@ def test_a_checkpoint_folder_that_cannot_be_made(empty):
     (empty / "run" / "checkpoints").write_text("")
     with pytest.raises(InputError, match=r"Cannot write .*checkpoints: "):
         go(small(steps=2), empty / "run", resume=True)
+
+
+def test_a_batch_of_one_where_that_cannot_be(empty, capsys):
+    np.savez("a.npz", x=np.random.default_rng(0).normal(size=(40, 3)), y=np.arange(40) % 2)
+    assert cli("train", "npz:a.npz@10", "--steps", "2", "--batch", "1", "--out", "run") == 2
+    assert "cannot be trained on batches of one example" in capsys.readouterr().err
+    assert os.listdir(empty) == ["a.npz"]
+
+
+def test_a_second_interrupt_stops_at_once(empty):
+    """In a process that would take its time to save."""
+    code = """
+import os, signal, sys
+from semigrad import cli, signals
+def impatient(arguments):
+    with signals.interruptible():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+sys.modules["impatient"] = type(sys)("impatient")
+sys.modules["impatient"].main = impatient
+cli.VERBS["wait"] = ("impatient", "")
+sys.exit(cli.main(["wait"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "semigrad: stopped at once; what was saved before is kept.\n")

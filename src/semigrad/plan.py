@@ -18,21 +18,20 @@ from semigrad.setup import Setup
 def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
     """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
     dataset, split = setup.dataset, setup.split
-    network = f"your {setup.own_network}" if setup.own_network else run.model_name
     held = f", {len(split.validation):,} for validation" if run.validation else ""
     pool = " (labeled ones included)" if run.include_labeled else ""
     tested = f"{len(dataset.test):,} test" if dataset.test else "no test"
+    network = f"your {setup.own_network}" if setup.own_network else run.model_name
+    rest = "unlabeled ones are not used"
+    if run.method.views:
+        rest = f"each unlabeled one {_visits(run.steps * run.unlabeled_rows, len(split.unlabeled))}"
     return [
         f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
         f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
         *dataset.notes,
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
-        f"{run.steps:,} steps: each labeled example is seen {_visits(run.steps * run.batch, len(split.labeled))}"
-        + (
-            f", each unlabeled one {_visits(run.steps * run.unlabeled_rows, len(split.unlabeled))}."
-            if run.method.views
-            else "; unlabeled ones are not used."
-        ),
+        f"{_plural(run.steps, 'step')}: each labeled example is seen "
+        f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",
         *describe_cost(run, setup, step),
     ]
 
@@ -43,10 +42,9 @@ def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         forward, whole = measure_step(run, setup, step)
     except FloatingPointError:
         return []
-    threads = torch.get_num_threads()
     return [
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
-        f"{_duration(whole * run.steps)} in all on {setup.device} with {threads} thread{'s' if threads > 1 else ''}."
+        f"{_duration(whole * run.steps)} in all on {setup.device} with {_plural(torch.get_num_threads(), 'thread')}."
     ]
 
 
@@ -84,6 +82,10 @@ def _seconds(work: Callable[[], None]) -> float:
 def _visits(seen: int, examples: int) -> str:
     times = seen / examples
     return f"about {times:,.0f} times" if times >= 10 else f"about {times:.1f} times"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def _duration(seconds: float) -> str:

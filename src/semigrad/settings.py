@@ -71,7 +71,9 @@ class Settings:
             f"weight_decay must be finite and not negative; given: {self.weight_decay}.": (
                 0 <= self.weight_decay < math.inf
             ),
-            f"warmup must not be negative; given: {self.warmup}.": self.warmup >= 0,
+            f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
+                0 <= self.warmup <= max(self.steps, 1)
+            ),
             f"milestones must not be negative; given: {self.milestones}.": all(m >= 0 for m in self.milestones),
             f"decay must be positive; given: {self.decay}.": self.decay > 0,
             f"validation must not be negative; given: {self.validation}.": self.validation >= 0,

@@ -127,6 +127,8 @@ def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Modu
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(run.seed, "initial weights"))
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)
+        if run.batch == 1 or (run.method.views and run.unlabeled_rows == 1):
+            check_one_example(net, task)
         return net, run.method.init(net, task)
 
 
@@ -142,3 +144,13 @@ def own_network(network: nn.Module, task: Task) -> nn.Module:
             "last layer that wide."
         )
     return net
+
+
+def check_one_example(net: nn.Module, task: Task) -> None:
+    """BatchNorm behind the last pooling has nothing to average over in a batch of one."""
+    try:
+        copy.deepcopy(net).train()(torch.rand(1, *task.shape))
+    except ValueError as error:
+        raise InputError(
+            f"This network cannot be trained on batches of one example ({error}). Use 2 or more."
+        ) from error

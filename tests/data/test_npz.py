@@ -124,7 +124,7 @@ NAN[4, 1:3] = np.nan, np.inf
         ({"x": np.eye(6), "y": Y[:, None]}, r"y \(6, 1\)"),
         ({"x": np.zeros((0, 3)), "y": Y[:0]}, "it is empty"),
         ({"x": np.eye(6)}, "the array 'y' is missing"),
-        ({"X": np.eye(6), "y": Y}, "There is no array 'X'. Known: class_names, x, x_test"),
+        ({"X": np.eye(6), "y": Y}, r"There is no array 'X'. Did you mean 'x'\? Known: class_names, x, x_test"),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6)}, "x_test and y_test go together"),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(5)[:2], "y_test": [0, 1]}, r"\(6,\) in x, but \(5,\) in x_test"),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6), "y_test": Y}, "y_test has 2 labels outside 0 to 2"),

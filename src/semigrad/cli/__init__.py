@@ -54,20 +54,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = module.main(given[1:])
         sys.stdout.flush()
         return code
-    except InputError as error:
-        for problem in error.problems:
-            print(f"semigrad: {problem}", file=sys.stderr)
-        return 2
-    except Stopped as stopped:
-        print(f"semigrad: {stopped}", file=sys.stderr)
-        return 128 + stopped.signal
-    except KeyboardInterrupt:
-        print("semigrad: stopped at once; what was saved before is kept.", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to complain of at exit
         return 141
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"semigrad: {where}{error.strerror or error}.", file=sys.stderr)
-        return 2
+    except (Exception, KeyboardInterrupt) as error:
+        code, lines = explain(error)
+        for line in lines:
+            print(f"semigrad: {line}", file=sys.stderr)
+        return code
+
+
+def explain(error: BaseException) -> tuple[int, list[str]]:
+    """The exit code and the words for what ended a command; a fault of our own is raised again."""
+    reason = str(error).partition("\n")[0]
+    if isinstance(error, InputError):
+        return 2, error.problems
+    if isinstance(error, Stopped):
+        return 128 + error.signal, [error.text]
+    if isinstance(error, KeyboardInterrupt):
+        return 130, ["stopped at once; what was saved before is kept."]
+    if isinstance(error, OSError):
+        return 2, [f"{error.filename}: {error.strerror}." if error.filename else f"{reason}."]
+    if isinstance(error, MemoryError) or "out of memory" in reason or "allocate memory" in reason:
+        return 2, [f"Out of memory ({reason}). A smaller batch or network needs less."]
+    raise error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import sys
 import tomllib
@@ -50,6 +51,8 @@ def read_config(path: Path) -> dict[str, Any]:
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Cannot read the file {path}: it is no text.") from error
     except ValueError as error:
         raise InputError(f"Cannot read the file {path}: {error}.") from error
     run = content.get("run", content) if isinstance(content, dict) else content
@@ -113,10 +116,15 @@ def is_number(text: str) -> bool:
     return True
 
 
-def hint_at_other_methods(method: str, given: list[str]) -> None:
-    """Say whose options those are that the run's method does not have."""
+def hint_at_mistakes(method: str, given: list[str]) -> None:
+    """Say what tyro cannot know: whose options those are that the run's method does not have, and that a switch takes
+    no value."""
     from semigrad.methods import METHODS
 
+    for option, value in itertools.pairwise(given):
+        if value.lower() in ("true", "false", "on", "off") and option.startswith("--") and is_switch(option):
+            name = option.removeprefix("--").removeprefix("no-")
+            print(f"semigrad: {option} takes no value: write --{name} or --no-{name}.", file=sys.stderr)
     for option in [argument.split("=")[0] for argument in given if argument.startswith("--")]:
         field = option.lstrip("-").replace("-", "_")
         owners = [name for name, cls in METHODS.items() if field in {f.name for f in dataclasses.fields(cls)}]

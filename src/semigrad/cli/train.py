@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from semigrad.cli.options import Output, Selection, hint_at_other_methods, read_config, take_data, value_of
+from semigrad.cli.options import Output, Selection, hint_at_mistakes, read_config, take_data, value_of
 from semigrad.errors import InputError
 from semigrad.recipes import DEFAULTS
 from semigrad.settings import Execution, Settings
@@ -62,7 +62,7 @@ def parse_flags(base: Run, given: list[str]) -> tuple[Run, Execution, Output]:
     try:
         parsed = tyro.cli(options, args=given, default=defaults, prog=PROG, description=DESCRIPTION)
     except SystemExit:
-        hint_at_other_methods(base.method_name, given)
+        hint_at_mistakes(base.method_name, given)
         raise
     _, method, model, training, execution, output = (getattr(parsed, name) for name, _ in fields)
     flat = {f.name: getattr(training, f.name) for f in dataclasses.fields(Settings)}

@@ -16,7 +16,7 @@ import numpy as np
 from semigrad.data.dataset import Dataset
 from semigrad.errors import InputError
 
-_GRAMMAR = re.compile(r"(?P<name>[^:@]+)(:(?P<path>.+?))?(@(?P<labels>\d+(\.\d+)?%?))?", re.DOTALL)
+_GRAMMAR = re.compile(r"(?P<name>[^:@]+)(:(?P<path>.+?))?(@(?P<labels>\d+|\d+(\.\d+)?%))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class DataSpec:
         return cls(
             match["name"],
             Path(path).expanduser() if path else None,
-            int(float(labels)) if labels and not labels.endswith("%") else None,
+            int(labels) if labels and not labels.endswith("%") else None,
             float(labels[:-1]) if labels and labels.endswith("%") else None,
         )
 

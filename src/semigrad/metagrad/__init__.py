@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,7 @@ __all__ = [
     "Lookahead",
     "Mode",
     "Operator",
+    "Options",
     "Problem",
     "Projection",
     "Scale",
@@ -60,6 +61,17 @@ Scale = Literal["printed", "derived"]
 Projection = Literal["clip", "euclidean", "none"]
 
 
+class Options(TypedDict, total=False):
+    """What else a meta step may be told; the defaults are the paper's."""
+
+    mode: Mode  # of the network during the whole meta step: "eval", or "train", where passes share dropout masks
+    inner: Divergence  # Φ(p, y), one number a row; for others than squared error the rows of ŷ need not sum to one
+    outer: Outer  # the labeled loss: `functools.partial(F.cross_entropy, label_smoothing=0.1)`, or any callable
+    target: Tensor | None  # what is adapted where it is not the network's own prediction: a host's (B_u, classes)
+    parameters: Iterable[nn.Parameter] | None  # only these enter the product (the head, say): cheaper, and a part
+    optimizer: torch.optim.Optimizer | None  # the learning rates of its groups count relative to the first group's
+
+
 def meta_pseudo_labels(
     net: nn.Module,
     x: Tensor,
@@ -70,13 +82,8 @@ def meta_pseudo_labels(
     beta: float | None = None,
     scale: Scale = "printed",
     operator: Operator = ForwardMode(),  # noqa: B008 (frozen)
-    mode: Mode = "eval",
     project: Projection | None = "clip",
-    inner: Divergence = squared_distance,
-    outer: Outer = F.cross_entropy,
-    target: Tensor | None = None,
-    parameters: Iterable[nn.Parameter] | None = None,
-    optimizer: torch.optim.Optimizer | None = None,
+    **options: Unpack[Options],
 ) -> Tensor:
     """Pseudo-labels for `u`, chosen so that a training step on them lowers the loss on (x, y).
 
@@ -85,13 +92,8 @@ def meta_pseudo_labels(
     u           unlabeled batch (B_u, *shape)
     lr, beta    learning rate α; meta learning rate β, None: equal to α
     scale       whether β is in Algorithm 2's scale or in Equation 11's, which carries α/B
-    mode        of the network during the whole meta step; in train mode passes share their dropout masks
     project     how the labels return to the simplex: "clip" (and renormalize), "euclidean", None
-    inner       Φ(p, y), one number a row; for other losses than squared error the rows of ŷ need not sum to one
-    outer       the labeled loss; `functools.partial(F.cross_entropy, label_smoothing=0.1)`, class weights, any callable
-    target      what is adapted where it is not the network's own prediction: a host's targets (B_u, classes)
-    parameters  only these enter the product (the head, say): cheaper, and no longer the whole meta-gradient
-    optimizer   where its groups have learning rates of their own, they count relative to the first group's
+    options     mode, inner, outer, target, parameters, optimizer: see `Options`
 
     Returns (B_u, classes), detached. The network, its buffers, `.grad`s and mode and the random state are left
     bit-identical. In a loop of your own:
@@ -107,12 +109,13 @@ def meta_pseudo_labels(
     """
     beta = lr if beta is None else beta
     step = beta if scale == "printed" else lr * beta / len(u)
-    settings = {"inner": inner, "outer": outer, "target": target, "parameters": parameters, "optimizer": optimizer}
-    with pose(net, x, y, u, lr=lr, mode=mode, **settings) as problem:  # type: ignore[arg-type]
-        if step == 0:
+    with pose(net, x, y, u, lr=lr, **options) as problem:
+        if step == 0 and not isinstance(operator, Lookahead):
             with torch.no_grad():
-                return problem.predict(problem.parameters) if target is None else target.detach()
-        return project_labels(operator.labels(problem, step), project)
+                labels = problem.predict(problem.parameters) if problem.target is None else problem.target.clone()
+        else:
+            labels = operator.labels(problem, step)
+        return project_labels(labels, project)
 
 
 def meta_gradient(
@@ -123,17 +126,15 @@ def meta_gradient(
     *,
     lr: float,
     operator: ForwardMode | Unrolled | FiniteDifference = ForwardMode(),  # noqa: B008 (frozen)
-    mode: Mode = "eval",
-    inner: Divergence = squared_distance,
-    outer: Outer = F.cross_entropy,
-    target: Tensor | None = None,
-    parameters: Iterable[nn.Parameter] | None = None,
-    optimizer: torch.optim.Optimizer | None = None,
+    **options: Unpack[Options],
 ) -> Tensor:
     """∇ỹ of Equation 11 in its derived scale, (B_u, classes): how the labeled loss after a step on u with learning rate
     `lr` changes with each entry of the pseudo-labels. Arguments as for `meta_pseudo_labels`."""
-    settings = {"inner": inner, "outer": outer, "target": target, "parameters": parameters, "optimizer": optimizer}
-    with pose(net, x, y, u, lr=lr, mode=mode, **settings) as problem:  # type: ignore[arg-type]
+    if isinstance(operator, Lookahead):
+        raise ValueError(
+            "Lookahead predicts labels and has no gradient; use ForwardMode, FiniteDifference or Unrolled."
+        )
+    with pose(net, x, y, u, lr=lr, **options) as problem:
         return lr / len(u) * operator.gradient(problem)
 
 
@@ -156,7 +157,10 @@ def pose(
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else target.detach()
     with undisturbed(net, mode, u.device) as masks:
-        yield Problem(net, x, y, u, inner, outer, target, lr, rates, masks)
+        problem = Problem(net, x, y, u, inner, outer, target, lr, rates, masks)
+        if not problem.parameters:
+            raise ValueError("no parameter can enter the product: all are frozen, left out or trained at rate 0")
+        yield problem
 
 
 def _relative_rates(
@@ -165,8 +169,9 @@ def _relative_rates(
     """Learning rates relative to the first group's, where they are not 1; what is not to enter the product has 0."""
     rates = dict.fromkeys(net.parameters(), 1.0)
     if optimizer is not None:
-        first = optimizer.param_groups[0]["lr"]
-        grouped = {p: group["lr"] / first for group in optimizer.param_groups for p in group["params"]}
+        groups, first = optimizer.param_groups, optimizer.param_groups[0]["lr"]
+        # where a warm-up begins, all rates are 0 and count alike
+        grouped = {p: group["lr"] / first if first else 1.0 for group in groups for p in group["params"]}
         rates = {p: grouped.get(p, 0.0) for p in rates}
     if parameters is not None:
         asked = set(parameters)

@@ -41,6 +41,9 @@ class _ByGradient:
 class ForwardMode(_ByGradient):
     """d by one forward-mode product along g: exact, no ε, no graph kept, weights never touched."""
 
+    fallback: bool = True
+    """Where an operation has no forward-mode rule: warn once and use the double backward; else raise."""
+
     def labels_and_gradient(self, problem: Problem) -> tuple[Tensor, Tensor]:
         direction = problem.direction
         try:
@@ -51,6 +54,8 @@ class ForwardMode(_ByGradient):
                 }
                 f, tangent = forward_ad.unpack_dual(problem.predict(duals))  # type: ignore[no-untyped-call]
         except NotImplementedError as reason:
+            if not self.fallback:
+                raise
             _warn_of_fallback(str(reason))
             return Unrolled().labels_and_gradient(problem)
         labels = f if problem.target is None else problem.target

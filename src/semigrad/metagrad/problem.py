@@ -29,8 +29,9 @@ def squared_distance(p: Tensor, y: Tensor) -> Tensor:
 
 
 def kl_divergence(p: Tensor, y: Tensor) -> Tensor:
-    """Φ(p, y) = Σ y log(y/p), the paper's labeled loss."""
-    return (y * (y.log() - p.log())).sum(1)
+    """Φ(p, y) = Σ y log(y/p), the paper's labeled loss; 0·log 0 is 0, with a finite slope."""
+    smallest = torch.finfo(y.dtype).tiny
+    return (y * (y.clamp(min=smallest).log() - p.log())).sum(1)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,8 @@ class Problem:
         return {name: g * self.rates[name] if name in self.rates else g for name, g in gradient.items()}
 
     def _logits(self, parameters: Parameters, inputs: Tensor, seed: int) -> Tensor:
-        buffers = {}
-        if self.net.training:
-            buffers = {name: b.clone() for name, b in self.net.named_buffers()}
-            seed_network(seed, inputs.device)
+        buffers = {name: b.clone() for name, b in self.net.named_buffers()} if self.net.training else {}
+        seed_network(seed, inputs.device)
         logits: Tensor = functional_call(self.net, {**parameters, **buffers}, (inputs,))
         return logits
 

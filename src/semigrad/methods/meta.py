@@ -11,11 +11,12 @@ After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
@@ -49,6 +50,13 @@ class Meta(Method):
     def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.host.labeled_views
 
+    @property
+    def student_view(self) -> int:  # type: ignore[override]
+        return self.host.student_view
+
+    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
+        return self.host.divergence(p, targets)
+
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = self.host.problems(batch, unlabeled_batch)
         name = type(self.host).__name__
@@ -56,8 +64,8 @@ class Meta(Method):
             found.append(f"Meta adapts soft targets of unlabeled examples; {name} trains on none.")
         elif self.host.adapts_targets:
             found.append(f"{name} adapts its targets by the meta-gradient already; Meta on top of it makes no sense.")
-        if self.beta != "lr" and self.beta < 0:
-            found.append(f'beta of Meta must be "lr" or a number of at least 0; given: {self.beta}.')
+        if self.beta != "lr" and not 0 <= self.beta < math.inf:
+            found.append(f'beta of Meta must be "lr" or a finite number of at least 0; given: {self.beta}.')
         return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:

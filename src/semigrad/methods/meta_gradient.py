@@ -18,6 +18,7 @@ for each example, and β is the learning rate. As printed, Algorithm 2 neither p
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -66,12 +67,12 @@ class MetaGradient(Method):
                 f"mixup pairs labeled with unlabeled examples, so both batches must be of one size; given: batch "
                 f"{batch} and unlabeled_batch {unlabeled_batch}. Make them equal, or turn mixup off."
             )
-        if not self.gamma > 0:
-            found.append(f"gamma must be positive; given: {self.gamma}.")
-        if self.weight < 0 or self.ramp < 0:
-            found.append(f"weight and ramp must not be negative; given: {self.weight} and {self.ramp}.")
-        if self.beta != "lr" and self.beta < 0:
-            found.append(f'beta must be "lr" or a number of at least 0; given: {self.beta}.')
+        if not 0 < self.gamma < math.inf:
+            found.append(f"gamma must be positive and finite; given: {self.gamma}.")
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
+            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
+        if self.beta != "lr" and not 0 <= self.beta < math.inf:
+            found.append(f'beta must be "lr" or a finite number of at least 0; given: {self.beta}.')
         if not self.labeled_term and (self.mixup or not self.meta):
             found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
         return found
