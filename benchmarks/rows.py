@@ -17,7 +17,9 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from semigrad.files import read_json
 from semigrad.parallel import train_all
+from semigrad.records import RUN
 from semigrad.report.comparison import comparison_picture, comparison_table
 from semigrad.run import configure
 
@@ -72,7 +74,8 @@ def main(options: Options) -> None:
 
     results = train_all(runs, options.jobs, tell)
     errors = {row: [results[places[row, seed]]["error"] for seed in range(options.seeds)] for row in ROWS[options.rows]}
-    title = f"{options.data}, {next(iter(runs.values())).steps:,} steps"
+    first = next(iter(runs))
+    title = f"{options.data} ({read_json(first / RUN)['data']['title']}), {runs[first].steps:,} steps"
     Console(highlight=False, width=110).print(comparison_table(title, errors))
     for row in errors:
         seconds = [results[places[row, seed]]["seconds"] for seed in range(options.seeds)]

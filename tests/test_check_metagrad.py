@@ -56,6 +56,42 @@ def test_a_declared_gradient_that_is_wrong_is_found():
         check_metagrad(net, *batches(net), show=False)
 
 
+class LiarWithoutRule(torch.autograd.Function):
+    """The same lie, and no forward-mode rule to find it out by."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 3 * gradient
+
+
+def test_without_a_forward_mode_rule_nothing_is_claimed_of_it():
+    torch.manual_seed(0)
+
+    class Layer(nn.Module):
+        def forward(self, x):
+            return LiarWithoutRule.apply(x)
+
+    net = nn.Sequential(nn.Linear(6, 9), Layer(), nn.Tanh(), nn.Linear(9, 4)).double()
+    with pytest.warns(UserWarning, match="ForwardMode cannot be checked|declared derivative may be wrong") as told:
+        check = check_metagrad(net, *batches(net), show=False)
+    assert len(told) == 2
+    assert "ForwardMode" not in {row.operator for row in check.rows}
+
+
+def test_a_solved_batch_is_no_reason_to_warn():
+    net = nn.Linear(6, 4).double()
+    nn.init.zeros_(net.weight)
+    nn.init.zeros_(net.bias)
+    y = torch.full((5, 4), 0.25, dtype=torch.float64)
+    x, _, u = batches(nn.Sequential(net))
+    check = check_metagrad(net, x, y, u, show=False)
+    assert all(row.error == 0 and row.cosine == 1 for row in check.rows)
+
+
 def test_a_network_that_is_too_rough_for_differences_gets_a_warning():
     torch.manual_seed(0)
 

@@ -26,22 +26,20 @@ def python(code):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "-h"], ["evaluate", "--help"]])
-def test_help_is_quick_and_does_without_torch(arguments, tmp_path):
+def test_help_does_without_torch_and_so_is_quick(arguments, tmp_path):
     code = f"""
-import sys, time
-started = time.perf_counter()
+import sys
 from semigrad.cli import main
 try:
     code = main({arguments})
 except SystemExit as left:
     code = left.code
-print(time.perf_counter() - started, "torch" in sys.modules, code, file=sys.stderr)
+print("torch" in sys.modules, code, file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, torch_loaded, exit_code = done.stderr.split()
+    torch_loaded, exit_code = done.stderr.split()
     assert "usage: semigrad" in done.stdout
     assert (torch_loaded, exit_code) == ("False", "0")
-    assert float(seconds) < 3  # 0.3 s on an idle machine; torch alone takes longer than that
 
 
 def test_import_semigrad_does_without_torch_and_gives_every_name():

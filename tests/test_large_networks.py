@@ -1,6 +1,11 @@
 """The paper's networks take real steps of Algorithm 2 on real images: CIFAR-10 in memory, JPEGs through the stream."""
 
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -49,6 +54,23 @@ def test_resnet_18_on_streamed_jpegs(real_data, tmp_path):
     assert dataset.train.streamed
     data = f"imagenet:{path}@10%"
     assert_real_steps(*steps_of_algorithm_2(data, "resnet-18", dataset, tmp_path / "run", image_size=64))
+
+
+def test_a_signal_to_the_whole_group_saves_a_streamed_run(real_data, tmp_path):
+    """As `timeout`, a batch system or a terminal send it: to the readers too."""
+    words = f"train imagenet:{real_data / 'tiny-imagenet-20'}@10% --image-size 32 --model small-conv --batch 8"
+    words += f" --steps 100000 --workers 2 --threads 1 --out {tmp_path / 'run'}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "semigrad", *words.split()], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not (tmp_path / "run" / "metrics.jsonl").exists() and process.poll() is None:
+        time.sleep(0.1)
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 143, told
+    assert "Traceback" not in told
+    assert len(list((tmp_path / "run" / "checkpoints").glob("*.pt"))) == 1
 
 
 def test_the_stream_resumes_bit_identically_with_any_number_of_workers(real_data, tmp_path):

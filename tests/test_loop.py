@@ -1,6 +1,7 @@
 """The loop as a process: signals, numbers that are not finite, disks that are full, who answers and who looks where."""
 
 import contextlib
+import copy
 import json
 import os
 import resource
@@ -20,7 +21,7 @@ from torch import nn
 from semigrad.errors import InputError
 from semigrad.progress import Quiet
 from semigrad.settings import Execution
-from tests.small_runs import FLAGS, Watched, checkpoints, cli, digits, go, metrics, small, weights
+from tests.small_runs import FLAGS, Watched, checkpoints, cli, digits, go, metrics, small, stop_after, weights
 
 TRAIN = ("train", "digits@40", *FLAGS)
 
@@ -278,8 +279,15 @@ def test_a_network_of_your_own_trains_is_saved_under_its_names_and_recorded(tmp_
 
 
 def test_a_network_of_your_own_resumes_and_is_not_mixed_up_with_ours(tmp_path):
-    run = small(steps=4)
-    go(run, tmp_path / "at once", network=own())
+    run = small(steps=6)
+    start = own()
+    at_once, resumed, late = (copy.deepcopy(start) for _ in range(3))
+    go(run, tmp_path / "at once", network=at_once)
+    stop_after(run, tmp_path / "stopped", 3, network=resumed)
+    go(run, tmp_path / "stopped", network=copy.deepcopy(start), resume=True)
+    assert weights(tmp_path / "stopped") == weights(tmp_path / "at once")
+    go(run, tmp_path / "at once", network=late, resume=True)  # finished: its weights are handed over
+    assert all(torch.equal(p, q) for p, q in zip(late.parameters(), at_once.parameters(), strict=True))
     go(run, tmp_path / "ours")
     (tmp_path / "ours" / "result.json").unlink()
     with pytest.raises(InputError, match=r"begun with another network \(None there, 'Sequential' here\)"):
@@ -308,9 +316,11 @@ def test_tensorboard_events_can_be_read_back(tmp_path):
 def test_nothing_is_left_over_in_the_process(tmp_path):
     """Signal handlers, random state and modes are as before."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    threads = torch.get_num_threads()
     torch.manual_seed(5)
     state = torch.get_rng_state()
-    go(small(steps=3), tmp_path)
+    go(small(steps=3), tmp_path, execution=Execution(threads=2, workers=0))
+    assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 

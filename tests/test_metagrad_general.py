@@ -209,7 +209,45 @@ def test_shake_shake_uses_the_true_derivative_of_its_forward_pass(mode):
     assert relative(close, exact) < 1e-2
 
 
+def test_where_a_warm_up_begins_all_groups_count_alike(net):
+    x, y, u = batches(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+    plain = meta_pseudo_labels(net, x, y, u, lr=0.0, beta=0.1)
+    assert torch.equal(meta_pseudo_labels(net, x, y, u, lr=0.0, beta=0.1, optimizer=optimizer), plain)
+
+
+def test_kl_with_hard_targets_is_finite_by_every_operator(net):
+    x, y, u = batches(net)
+    target = F.one_hot(torch.randint(4, (7,)), 4).double()
+    settings = {"lr": 0.1, "inner": kl_divergence, "target": target}
+    exact = meta_gradient(net, x, y, u, operator=Unrolled(), **settings)
+    assert exact.isfinite().all()
+    for operator in (ForwardMode(), FiniteDifference(1e-3)):
+        assert relative(meta_gradient(net, x, y, u, operator=operator, **settings), exact) < 1e-2
+
+
+def test_impossible_requests_are_refused_with_a_reason(net):
+    x, y, u = batches(net)
+    with pytest.raises(ValueError, match="no parameter can enter"):
+        meta_gradient(net, x, y, u, lr=0.1, parameters=[])
+    with pytest.raises(ValueError, match="Lookahead predicts labels"):
+        meta_gradient(net, x, y, u, lr=0.1, operator=Lookahead())
+
+
+def test_layers_that_draw_in_eval_mode_share_their_draws():
+    class AlwaysDrop(nn.Module):
+        def forward(self, x):
+            return F.dropout(x, 0.5, training=True)
+
+    net = nn.Sequential(nn.Linear(6, 9), AlwaysDrop(), nn.Tanh(), nn.Linear(9, 4)).double()
+    x, y, u = batches(net)
+    exact = meta_gradient(net, x, y, u, lr=1.0, operator=Unrolled())
+    assert relative(meta_gradient(net, x, y, u, lr=1.0), exact) < 1e-12
+
+
 def test_a_step_of_zero_returns_the_target_itself(net):
     x, y, u = batches(net)
     target = torch.randn(7, 4, dtype=torch.float64).softmax(1)
-    assert torch.equal(meta_pseudo_labels(net, x, y, u, lr=0.0, target=target), target)
+    found = meta_pseudo_labels(net, x, y, u, lr=0.0, target=target)
+    assert torch.equal(found, target)
+    assert found.data_ptr() != target.data_ptr()

@@ -28,6 +28,7 @@ CASES = {
     "meta-gradient in train mode, average": small(method={"name": "meta-gradient", "mode": "train"}, average=0.5),
     "supervised, adam, average": small(method="supervised", optimizer="adam", lr=0.01, average=0.9),
     "supervised, sgd": small(method="supervised"),
+    "meta-gradient, adamw, curves": small(optimizer="adamw", lr=0.01, test_every=3, validation=100),
 }
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from semigrad import checkpoint
@@ -18,7 +21,7 @@ from semigrad.metrics import events, require_tensorboard
 from semigrad.models.adapt import Adapted
 from semigrad.plan import describe_plan
 from semigrad.progress import Progress, Quiet
-from semigrad.records import RESULT, RunFolder, facts
+from semigrad.records import MODEL, RESULT, RunFolder, facts
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.setup import set_up
@@ -44,14 +47,14 @@ def train(
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, execution.device, dataset, network, problems)
-    if execution.threads:
-        torch.set_num_threads(execution.threads)
     make_folder(folder.path)
-    with claimed(folder.path):
+    with claimed(folder.path), processor_threads(execution.threads):
         for note in folder.begin(run, facts(run, setup)):
             progress.note(note)
         if folder.finished:
             progress.note(f"{out} holds this run, finished; nothing to do.")
+            if network is not None:
+                network.load_state_dict(load_file(folder[MODEL]))
             return read_json(folder[RESULT])
         training = Training(run, setup, folder)
         if resume:
@@ -60,6 +63,17 @@ def train(
         progress.begin(describe_plan(run, setup, training.step), run.steps, training.done)
         run_to_the_end(training, execution, progress)
         return finish(training, execution, progress)
+
+
+@contextlib.contextmanager
+def processor_threads(count: int | None) -> Iterator[None]:
+    """So many threads inside, as many as before afterwards; None: no change."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def run_to_the_end(training: Training, execution: Execution, progress: Progress) -> None:

@@ -44,7 +44,8 @@ def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         return []
     return [
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
-        f"{_duration(whole * run.steps)} in all on {setup.device} with {_plural(torch.get_num_threads(), 'thread')}."
+        f"{_duration(whole * run.steps)} for a whole run on {setup.device} with "
+        f"{_plural(torch.get_num_threads(), 'thread')}."
     ]
 
 

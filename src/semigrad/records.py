@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import PIL
 import torch
 from safetensors.torch import save as to_safetensors
 from torch import nn
@@ -69,7 +70,10 @@ def environment(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,
+        "pillow": PIL.__version__,
         "machine": platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "accelerator": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "device": str(device),
         "threads": torch.get_num_threads(),
     }

@@ -110,7 +110,9 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint; never one from which training could not go on."""
         state = self.state()
-        if name := checkpoint.find_not_finite(state):
+        # not the buffers: a mask of -inf is none of our business
+        trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
+        if name := checkpoint.find_not_finite({"network": trained, "optimizer": state["optimizer"]}):
             raise self.not_finite(f"{name} has values that are not finite")
         checkpoint.save(self.folder[CHECKPOINTS], self.done, state)
 

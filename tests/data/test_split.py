@@ -37,7 +37,7 @@ def test_the_grammar(text, expected):
     assert str(spec.path) == str(expected.path)
 
 
-@pytest.mark.parametrize("text", ["", "cifar10@4k", "cifar10@", ":x", "cifar10@-5"])
+@pytest.mark.parametrize("text", ["", "cifar10@4k", "cifar10@", ":x", "cifar10@-5", "cifar10@40.9"])
 def test_what_cannot_be_read_is_said(text):
     with pytest.raises(InputError, match="Cannot read the data"):
         DataSpec.parse(text)

@@ -9,6 +9,7 @@ import torch
 from semigrad.data.dataset import DRAWS, Dataset, InMemory
 from semigrad.data.split import Split
 from semigrad.data.stream import Stream, in_order, places, ready
+from semigrad.errors import InputError
 
 CPU = torch.device("cpu")
 
@@ -92,6 +93,19 @@ def test_images_come_in_the_unit_interval_and_features_as_they_are():
     assert 0 <= float(batch.unlabeled[0].min()) < float(batch.unlabeled[0].max()) <= 1
     features = torch.randn(3, 4) * 100
     assert torch.equal(ready(features, CPU), features)
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken(InFiles):
+    def weak(self, index, draws):
+        raise InputError("picture 7 cannot be read")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_a_worker_finds_wrong_comes_back_as_it_is(workers):
+    with pytest.raises(InputError) as caught:
+        next(stream(Broken).batches(range(3), CPU, workers))
+    assert caught.value.problems == ["picture 7 cannot be read"]
 
 
 @pytest.mark.parametrize("kind", [InMemory, InFiles])

@@ -157,6 +157,8 @@ def test_without_weight_it_is_supervised_bit_for_bit():
     ("method", "words"),
     [
         (MetaGradient(gamma=0.0), "gamma"),
+        (MetaGradient(gamma=float("inf")), "gamma"),
+        (MetaGradient(ramp=float("nan")), "ramp"),
         (MetaGradient(beta=-1.0), "beta"),
         (MetaGradient(weight=-1.0), "weight"),
         (MetaGradient(labeled_term=False), "labeled_term"),
@@ -166,6 +168,28 @@ def test_without_weight_it_is_supervised_bit_for_bit():
 def test_impossible_settings_are_named(method, words):
     (problem,) = [p for p in method.problems(64, 32) if words in p]
     assert problem
+
+
+def test_algorithm_1_is_a_step_by_equations_3_to_6():
+    """The recipe against the pseudo-code: double backward through the SGD step, one step on the labels, one on θ."""
+    from semigrad.run import configure
+
+    method = configure("digits@40", recipe="algorithm-1").method
+    net, given = network(), batch()
+    found, guess = terms(method, net, given)
+    twin = network().eval()
+    parameters = dict(twin.named_parameters())
+    y_tilde = twin(given.unlabeled[0]).softmax(1).detach().requires_grad_()
+    inner = (twin(given.unlabeled[0]).softmax(1) - y_tilde).square().sum(1).mean()  # Equation 3
+    step = torch.autograd.grad(inner, list(parameters.values()), create_graph=True)
+    moved = {name: p - CLOCK.lr * s for (name, p), s in zip(parameters.items(), step, strict=True)}  # Equation 4
+    labeled = F.cross_entropy(torch.func.functional_call(twin, moved, (given.labeled[0],)), given.labels)
+    (gradient,) = torch.autograd.grad(labeled, y_tilde)  # Equation 5
+    y_hat = (y_tilde - method.beta * gradient).detach()  # Equation 6
+    assert torch.allclose(guess["targets"], y_hat, atol=1e-12)
+    consistency = (network()(given.unlabeled[0]).softmax(1) - y_hat).square().sum(1).mean()
+    assert found.keys() == {"consistency"}
+    assert torch.allclose(found["consistency"], consistency)
 
 
 def transcription_of_algorithm_2(net, data, lam_of, *, lr, momentum, steps):

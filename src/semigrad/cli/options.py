@@ -78,13 +78,13 @@ def take_data(given: list[str]) -> str | None:
     """Take DATA out of the arguments: the first that is neither an option nor a value of one.
 
     An option without `=` has a value unless it is a switch; further numbers behind it are values too (a list)."""
-    position = 0
+    position, model = 0, value_of(given, "model")
     while position < len(given):
         argument = given[position]
         position += 1
         if not argument.startswith("-"):
             return given.pop(position - 1)
-        if "=" in argument or is_switch(argument):
+        if "=" in argument or is_switch(argument, model):
             continue
         position += 1
         while position < len(given) and is_number(given[position]):
@@ -92,20 +92,27 @@ def take_data(given: list[str]) -> str | None:
     return None
 
 
-def is_switch(option: str) -> bool:
+def is_switch(option: str, model: str | None) -> bool:
     """Whether this option takes no value: a field that is true or false, or its opposite."""
-    name = option.lstrip("-").rpartition(".")[2].replace("-", "_")
-    return name in ("h", "help") or name.startswith("no_") or name in switches()
+    name = option.lstrip("-").replace("-", "_")
+    return name in ("h", "help") or name.rpartition(".")[2].startswith("no_") or name in switches(model)
 
 
 @functools.cache
-def switches() -> set[str]:
-    """Every field of a run, of any method or model, that is true or false."""
+def switches(model: str | None) -> set[str]:
+    """Every field of a run, of any method or of this model, that is true or false, as an option is called."""
     from semigrad.methods import METHODS
     from semigrad.models import MODELS
 
-    parts: list[Any] = [Settings, Execution, Output, *METHODS.values(), *MODELS.values()]
-    return {field.name for part in parts for field in dataclasses.fields(part) if "bool" in str(field.type)}
+    plain: list[Any] = [Settings, Execution, Output, *METHODS.values()]
+    network = [MODELS[model]] if model in MODELS else list(MODELS.values())
+    named = [("", part) for part in plain] + [("model.", part) for part in network]
+    return {
+        f"{prefix}{field.name}"
+        for prefix, part in named
+        for field in dataclasses.fields(part)
+        if "bool" in str(field.type)
+    }
 
 
 def is_number(text: str) -> bool:
@@ -122,7 +129,11 @@ def hint_at_mistakes(method: str, given: list[str]) -> None:
     from semigrad.methods import METHODS
 
     for option, value in itertools.pairwise(given):
-        if value.lower() in ("true", "false", "on", "off") and option.startswith("--") and is_switch(option):
+        if (
+            value.lower() in ("true", "false", "on", "off")
+            and option.startswith("--")
+            and is_switch(option, value_of(given, "model"))
+        ):
             name = option.removeprefix("--").removeprefix("no-")
             print(f"semigrad: {option} takes no value: write --{name} or --no-{name}.", file=sys.stderr)
     for option in [argument.split("=")[0] for argument in given if argument.startswith("--")]:

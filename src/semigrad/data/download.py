@@ -59,7 +59,7 @@ def download(name: str, root: Path, *, base_urls: Mapping[str, str] | None = Non
     console = Console(stderr=True)
     for remote in FILES[name]:
         place = root / remote.place
-        if place.exists():
+        if place.is_file() or (place.is_dir() and any(place.iterdir())):
             console.print(f"{place} is there already; remove it to fetch it again.", soft_wrap=True)
             continue
         base = (base_urls or {}).get(name, remote.base)

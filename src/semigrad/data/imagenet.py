@@ -10,8 +10,10 @@ import hashlib
 import math
 import os
 import re
+import sys
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ STD = (0.229, 0.224, 0.225)
 OFFICIAL_CLASSES, OFFICIAL = 1000, 1_281_167
 LEAST_AREA = 0.1  # of a random-resized crop, as a share of the picture
 WIDEST = 1.25  # largest width / height of such a crop, and largest height / width
+MOST_UNREADABLE, FEW = 0.03, 3  # share of pictures that may be unreadable, and how many in any case
 SAMPLE = 24  # pictures of each part that are decoded before training starts
 
 
@@ -40,6 +43,8 @@ class Files:
     size: int
     resized_crop: bool = False
     streamed: bool = True
+    read: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)  # pictures read by this process
+    unreadable: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,21 +69,48 @@ class Files:
         pixels = np.empty((len(index), *self.shape), dtype=np.uint8)
         with quiet():
             for row, position in enumerate(index):
-                pixels[row] = self._view(self.path(position), None if draws is None else draws[row])
+                pixels[row] = self._readable_view(int(position), None if draws is None else draws[row])
         return torch.from_numpy(pixels)
+
+    def _readable_view(self, position: int, draws: np.ndarray | None) -> np.ndarray:
+        """The picture at a position; the next of its class stands in for one that cannot be read."""
+        self.read[0] += 1
+        for candidate in self._class_from(position):
+            try:
+                return self._view(self.path(candidate), draws)
+            except Exception as problem:  # a damaged file can raise almost anything
+                self._note(self.path(candidate), problem)
+        raise InputError(f"No picture in {os.path.dirname(self.path(position))} can be read.")
+
+    def _class_from(self, position: int) -> Iterator[int]:
+        """This position, those after it in the same folder, and those before it."""
+        folder = os.path.dirname(self.names[position])
+        for step in range(len(self.names)):
+            candidate = (position + step) % len(self.names)
+            if os.path.dirname(self.names[candidate]) == folder:
+                yield candidate
+
+    def _note(self, path: str, problem: Exception) -> None:
+        """Say once what cannot be read, and give up where it is more than a few."""
+        if path in self.unreadable:
+            return
+        self.unreadable.add(path)
+        print(f"semigrad: {path} cannot be read as a picture ({problem}); another stands in for it.", file=sys.stderr)
+        if len(self.unreadable) > max(MOST_UNREADABLE * self.read[0], FEW):
+            raise InputError(
+                f"{len(self.unreadable)} of the {self.read[0]} pictures read so far in {self.folder} cannot be read, "
+                f"{path} among them; repair or remove them."
+            )
 
     def _view(self, path: str, draws: np.ndarray | None) -> np.ndarray:
         resized = resized_edge(self.size)
-        try:
-            if draws is None:
-                picture = decode(path, enough=2 * resized)
-                return cut(picture, centered(*picture.size, share=self.size / resized), self.size)
-            # A small part of the picture may become the whole view, so a resized crop wants all its pixels.
-            picture = decode(path, enough=None if self.resized_crop else 2 * resized)
-            choose = resized_box if self.resized_crop else shifted_box
-            pixels = cut(picture, choose(*picture.size, self.size, draws), self.size)
-        except Exception as problem:  # a damaged file can raise almost anything
-            raise InputError(f"{path} cannot be read as a picture ({problem}); repair or remove it.") from None
+        if draws is None:
+            picture = decode(path, enough=2 * resized)
+            return cut(picture, centered(*picture.size, share=self.size / resized), self.size)
+        # A small part of the picture may become the whole view, so a resized crop wants all its pixels.
+        picture = decode(path, enough=None if self.resized_crop else 2 * resized)
+        choose = resized_box if self.resized_crop else shifted_box
+        pixels = cut(picture, choose(*picture.size, self.size, draws), self.size)
         return pixels[:, :, ::-1] if draws[2] < 0.5 else pixels
 
 

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 from semigrad.core import Batch, generator
 from semigrad.data.dataset import DRAWS, Dataset, Examples, InMemory
 from semigrad.data.split import Split
+from semigrad.errors import InputError
 
 
 @lru_cache(maxsize=8)
@@ -126,18 +127,35 @@ def in_order(
         yield ready(rows, device)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Guarded:
+    """Items whose problems come back as values: torch would wrap what a worker raises in its traceback."""
+
+    items: Stream | _Slices
+
+    def __getitem__(self, number: int) -> Batch | Tensor | InputError:
+        try:
+            return self.items[number]
+        except InputError as error:
+            return error
+
+
 def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterator[Any]:
-    loader: DataLoader[Any] = DataLoader(
-        items,  # type: ignore[arg-type]
-        batch_size=None,
-        sampler=numbers,
-        num_workers=workers,
-        worker_init_fn=_leave_signals_to_the_parent,
-        collate_fn=_as_it_is,
-    )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores can be meant
-        return iter(loader)
+        loader: DataLoader[Any] = DataLoader(
+            _Guarded(items),  # type: ignore[arg-type]
+            batch_size=None,
+            sampler=numbers,
+            num_workers=workers,
+            worker_init_fn=_leave_signals_to_the_parent,
+            collate_fn=_as_it_is,
+        )
+        read = iter(loader)
+    for item in read:
+        if isinstance(item, InputError):
+            raise item
+        yield item
 
 
 def _as_it_is(item: Any) -> Any:
@@ -145,5 +163,6 @@ def _as_it_is(item: Any) -> Any:
 
 
 def _leave_signals_to_the_parent(worker: int) -> None:
+    """A signal to the whole process group is for the parent to act on; it ends its workers itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

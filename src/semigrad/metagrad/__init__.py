@@ -110,12 +110,10 @@ def meta_pseudo_labels(
     beta = lr if beta is None else beta
     step = beta if scale == "printed" else lr * beta / len(u)
     with pose(net, x, y, u, lr=lr, **options) as problem:
-        if step == 0 and not isinstance(operator, Lookahead):
+        if step == 0:  # what is not moved is not projected either: β = 0 leaves a host's targets to the bit
             with torch.no_grad():
-                labels = problem.predict(problem.parameters) if problem.target is None else problem.target.clone()
-        else:
-            labels = operator.labels(problem, step)
-        return project_labels(labels, project)
+                return problem.predict(problem.parameters) if problem.target is None else problem.target.clone()
+        return project_labels(operator.labels(problem, step), project)
 
 
 def meta_gradient(

@@ -62,6 +62,13 @@ def adapt(net: nn.Module, example: Tensor) -> nn.Module:
 
     example (rows, *shape), two rows or more: they are run through copies of the network, so nothing in it moves.
     """
+    try:
+        copy.deepcopy(net)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(
+            f"The network cannot be copied ({str(error).splitlines()[0]}). Use weight_norm of "
+            "torch.nn.utils.parametrizations instead of torch.nn.utils, and run lazy layers once before training."
+        ) from error
     if _composes(net, example):
         return net
     names = {_head_name(net, example, training) for training in (False, True)}

@@ -89,9 +89,12 @@ def _colors(names: Sequence[str]) -> list[str]:
 
 
 def _title(folder: Path, result: Mapping[str, Any]) -> str:
-    run = _content(folder / RUN).get("run", {})
+    content = _content(folder / RUN)
+    run = content.get("run", {})
     method = run.get("method", {}).get("name", folder.name)
-    title = f"{method} on {run.get('data', '?')}, seed {run.get('seed', '?')}"
+    data = content.get("data", {}).get("title", "")
+    part = f" ({data})" if " of " in data else ""
+    title = f"{method} on {run.get('data', '?')}{part}, seed {run.get('seed', '?')}"
     if test := result.get("test"):
         low, high = test["error_interval"]
         title += f": test error {test['error']:.2f} % (95 % interval {low:.2f} to {high:.2f})"
