@@ -48,7 +48,7 @@ BAD = {
     ),
     "impossible fields": (
         ["train", "digits@40", "--gamma", "0", "--weight", "-1", "--beta", "-3"],
-        ["gamma must be positive", "weight and ramp must not be negative", "beta must be"],
+        ["gamma must be positive", "weight and ramp must be finite and not negative", "beta must be"],
     ),
     "more labels than examples": (["train", "digits@4000"], ["Class '0' has 124 examples with a label, but 400"]),
     "unequal classes": (["train", "digits@45"], ["45", "cannot be shared equally by 10 classes. Ask for 40 or 50."]),

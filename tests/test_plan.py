@@ -54,7 +54,7 @@ def test_the_plan_names_everything():
     )
     assert re.fullmatch(r"meta-gradient with small-conv, [\d,]+ parameters\.", lines[1])
     assert lines[2].startswith("1,000 steps: ")
-    cost = r"A step costs \d+\.\d forward passes of a labeled batch \(\d+\.\d ms\); about .+ in all on cpu"
+    cost = r"A step costs \d+\.\d forward passes of a labeled batch \(\d+\.\d ms\); about .+ for a whole run on cpu"
     assert re.fullmatch(rf"{cost} with 1 thread\.", lines[3])
 
 
