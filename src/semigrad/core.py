@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import contextvars
 import hashlib
@@ -143,7 +144,7 @@ Guess = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(abc.ABC):
     """A semi-supervised algorithm: a frozen dataclass whose fields are its hyper-parameters.
 
     All state that changes lives in the network and in the memory that `init` makes, both modules.
@@ -167,15 +168,15 @@ class Method:
         """Targets for the unlabeled rows, before any loss is computed."""
         return {}
 
+    @abc.abstractmethod
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         """Named terms, labeled pass first; their sum is minimized."""
-        raise NotImplementedError(f"{type(self).__name__} has no loss")
 
     def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
         """Φ, the loss towards soft targets, one number for each row: ‖p − q‖² unless a method says otherwise."""
         return (p - targets).square().sum(1)
 
-    def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
+    def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:  # noqa: B027 (most need none)
         """After the optimizer's step: averages."""
 
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:

@@ -5,6 +5,7 @@ All share d = (B/α)·∇q = −D_θ[∂Φ/∂q (f(u; θ), q)]·g, which is 2 J 
 
 from __future__ import annotations
 
+import abc
 import warnings
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,7 +23,7 @@ class Operator(Protocol):
     def labels(self, problem: Problem, step: float) -> Tensor: ...
 
 
-class _ByGradient:
+class _ByGradient(abc.ABC):
     """An operator that knows the labels q and d."""
 
     def gradient(self, problem: Problem) -> Tensor:
@@ -33,8 +34,8 @@ class _ByGradient:
         labels, d = self.labels_and_gradient(problem)
         return labels - step * d
 
-    def labels_and_gradient(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def labels_and_gradient(self, problem: Problem) -> tuple[Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)

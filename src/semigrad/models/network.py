@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -50,7 +51,7 @@ class Network(nn.Module):
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(abc.ABC):
     """The description of a network: a frozen dataclass whose fields are its variants."""
 
     smallest: ClassVar[int | None] = None  # smallest height and width it takes; None: it takes feature arrays
@@ -66,6 +67,6 @@ class Model:
             return f"it takes {' or '.join(map(str, self.channels))} channels"
         return None
 
+    @abc.abstractmethod
     def build(self, task: Task) -> Network:
         """A newly initialized network for this task."""
-        raise NotImplementedError(f"{type(self).__name__} has no network")
