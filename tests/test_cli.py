@@ -42,6 +42,16 @@ print("torch" in sys.modules, code, file=sys.stderr)
     assert (torch_loaded, exit_code) == ("False", "0")
 
 
+def test_a_folder_is_all_that_resume_needs(tmp_path, capsys):
+    flags = [*FLAGS, "--steps", "6", "--gamma", "0.3"]
+    assert cli("train", "digits@40", *flags, "--out", tmp_path / "a") == 0
+    (tmp_path / "a" / "result.json").unlink()
+    assert cli("train", "--resume", "--out", tmp_path / "a", "--threads", "1") == 0
+    assert "Going on at step 6" in capsys.readouterr().err
+    assert cli("train", "--resume", "--out", tmp_path / "a", "--gamma", "0.4") == 2
+    assert "gamma: 0.3 there, 0.4 here" in capsys.readouterr().err
+
+
 def test_import_semigrad_does_without_torch_and_gives_every_name():
     assert python("import sys, semigrad; print(sorted({'torch', 'numpy', 'tyro'} & set(sys.modules)))") == "[]\n"
     assert all(getattr(semigrad, name) is not None for name in semigrad.__all__)

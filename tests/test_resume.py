@@ -241,9 +241,14 @@ def test_killed_at_twenty_random_moments(tmp_path):
             nursery.stdin.write(line)
             nursery.stdin.flush()
             child = int(nursery.stdout.readline())
-            time.sleep(rng.uniform(0, 1))
-            if kill % 3 == 0:  # aim at a checkpoint that is being written
-                wait_for(lambda: any((out / "checkpoints").glob(".*.partial")), 3)
+            before = checkpoints(out)
+            if kill % 3 == 0:  # anywhere, most often before the first step
+                time.sleep(rng.uniform(0, 2))
+            else:  # after some progress, however busy the machine is
+                assert wait_for(lambda: checkpoints(out) != before, 60)  # noqa: B023
+                time.sleep(rng.uniform(0, 0.3))
+            if kill % 3 == 2:  # while a checkpoint is being written
+                wait_for(lambda: any((out / "checkpoints").glob(".*.partial")), 10)
             os.kill(child, signal.SIGKILL)
             assert int(nursery.stdout.readline()) == -signal.SIGKILL
             half_written += any((out / "checkpoints").glob(".*.partial"))

@@ -91,7 +91,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """Where and how a run is carried out; none of this changes its results."""
+    """Where and how a run is carried out; by rounding, device and threads change results, which training amplifies."""
 
     device: str = "auto"
     """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""

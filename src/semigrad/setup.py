@@ -79,10 +79,10 @@ def set_up(
         found, lambda: make_split(data, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled)
     )
     if split and run.method.views and len(split.unlabeled) == 0:
+        fewer = f"{run.data.rpartition('@')[0] or run.data}@{10 * len(data.classes)}"
         found.append(
             f"{run.data} leaves nothing unlabeled, which method {run.method_name} needs. Use fewer labels (such as "
-            f"{spec.name}@{10 * len(data.classes)}), put the labeled examples into the pool with --include-labeled, "
-            "or use --method supervised."
+            f"{fewer}), put the labeled examples into the pool with --include-labeled, or use --method supervised."
         )
     if run.test_every and data.test is None:
         found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")

@@ -21,7 +21,7 @@ class Options:
     seeds: int = 5
     """Seeds of the unlabeled batches in Theorem 2."""
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """A small version, in seconds, to see that everything works; its numbers mean little."""
+    """A small version to see that everything works; its numbers mean little."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     data = take_data(given)
     if asks_help and data is None and not any(chosen.values()):
         print_common_help()
-    config = read_config(Path(chosen["config"])) if chosen["config"] else {}
+    file = chosen["config"] or begun_run(given)
+    config = read_config(Path(file)) if file else {}
     data = data or config.get("data") or ("digits@40" if asks_help else None)
     if data is None:
         raise InputError(f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}.")
@@ -41,6 +43,13 @@ def main(arguments: Sequence[str]) -> int:
     names = {name: chosen[name] for name in ("method", "model") if chosen[name]}
     run, execution, output = parse_flags(configure(data, recipe=chosen["recipe"], config=config, **names), given)
     return carry_out(run, execution, output)
+
+
+def begun_run(given: list[str]) -> str | None:
+    """The run.json of the folder that is to be resumed: what it says need not be said again."""
+    out = value_of(given, "out")
+    path = os.path.join(out, "run.json") if out and "--resume" in given else ""
+    return path if os.path.isfile(path) else None
 
 
 def parse_flags(base: Run, given: list[str]) -> tuple[Run, Execution, Output]:

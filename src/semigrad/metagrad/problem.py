@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,8 +88,9 @@ class Problem:
         leaves = as_leaves(parameters)
         with torch.enable_grad():
             gradient = gradients(self.labeled_loss(leaves), leaves)
-        if not torch.stack(torch._foreach_norm(list(gradient.values()))).isfinite().all():
-            wrong = [name for name, grad in gradient.items() if not grad.isfinite().all()]
+        norms = torch.stack(torch._foreach_norm(list(gradient.values())))
+        if not norms.isfinite().all():
+            wrong = [name for name, norm in zip(gradient, norms.tolist(), strict=True) if not math.isfinite(norm)]
             raise FloatingPointError(f"the labeled gradient of parameter {', '.join(map(repr, wrong))} is not finite")
         return gradient
 
