@@ -77,3 +77,11 @@ def test_root_goes_before_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path / "a"))
     with pytest.raises(InputError, match=str(tmp_path / "b")):
         open_dataset("svhn", root=tmp_path / "b")
+
+
+def test_a_path_without_a_source_gets_the_source(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").touch()
+    with pytest.raises(InputError, match="For your own write folder:"):
+        open_dataset(str(tmp_path))
+    with pytest.raises(InputError, match="For your own write npz:"):
+        open_dataset(str(tmp_path / "a.npz"))

@@ -55,7 +55,8 @@ def open_dataset(
 
     `root` is where the named ones lie, `data_root()` unless given."""
     if name not in SOURCES:
-        raise InputError(unknown("data set", name, SOURCES))
+        own = f" For your own write {'folder' if Path(name).is_dir() else 'npz'}:{name}." if Path(name).exists() else ""
+        raise InputError(unknown("data set", name, SOURCES) + own)
     source = SOURCES[name]
     problems = []
     if source.needs_path and path is None:
