@@ -41,8 +41,8 @@ def train(
 ) -> dict[str, Any]:
     """Train, write the run's folder, and return the content of its result.json.
 
-    `dataset` replaces reading the data that the run names; `network`, any module that gives logits, replaces the run's
-    model and is trained in place."""
+    `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
+    any module whose last layer is a linear one that gives the logits."""
     progress, folder = progress or Quiet(), RunFolder(Path(out))
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
