@@ -76,6 +76,10 @@ class Watched:
     def shape(self):
         return self.examples.shape
 
+    @property
+    def mirrored(self):
+        return self.examples.mirrored
+
     def __len__(self):
         return len(self.examples)
 

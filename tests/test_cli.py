@@ -13,7 +13,7 @@ import pytest
 
 import semigrad
 from semigrad.cli.options import take_data
-from semigrad.methods import METHODS
+from semigrad.methods import METHODS, MODIFIERS
 from semigrad.models import MODELS
 from semigrad.recipes import DEFAULTS, RECIPES
 from tests.small_runs import FLAGS, cli, command, metrics, weights
@@ -106,7 +106,7 @@ def test_without_json_there_is_none(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("what", "names"),
     [
-        ("methods", METHODS),
+        ("methods", [*METHODS, *(f"HOST+{name}" for name in MODIFIERS)]),
         ("models", MODELS),
         ("recipes", RECIPES),
         ("data", [*DEFAULTS.keys() - {"npz", "folder", "imagenet"}, "npz:PATH", "folder:PATH", "imagenet:PATH"]),

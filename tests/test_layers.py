@@ -9,7 +9,7 @@ import semigrad
 
 LAYERS = [
     {"errors", "settings", "recipes", "core"},
-    {"ops", "augment", "files", "signals"},
+    {"ops", "passes", "augment", "files", "signals"},
     {"metagrad", "models"},
     {"methods", "data"},
     {"run", "schedule"},

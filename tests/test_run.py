@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from semigrad.errors import InputError
-from semigrad.methods import METHODS, MetaGradient, Supervised
+from semigrad.methods import METHODS, MODIFIERS, MetaGradient, Supervised
 from semigrad.models import MLP, MODELS, ConvLarge, SmallConv
 from semigrad.recipes import DEFAULTS, RECIPES
 from semigrad.run import Run, configure, from_layers
@@ -44,12 +44,11 @@ def test_repr_rebuilds_a_method(name):
     assert eval(repr(method), vars(__import__("semigrad.methods", fromlist=["_"]))) == method
 
 
-@pytest.mark.parametrize("table", [METHODS, MODELS])
+@pytest.mark.parametrize("table", [METHODS, MODIFIERS, MODELS])
 def test_names_are_class_names_in_lower_case_or_said_otherwise(table):
-    spelled = {"ConvLarge": "conv-large", "ShakeShake26": "shake-shake-26", "ResNet18": "resnet-18",
-               "WideResNet28": "wrn-28-2", "SmallConv": "small-conv", "MLP": "mlp",
-               "MetaGradient": "meta-gradient", "Supervised": "supervised"}  # fmt: skip
-    assert {cls.__name__: name for name, cls in table.items()}.items() <= spelled.items()
+    said = {"MemoryAssisted": "ma-dnn", "WideResNet28": "wrn-28-2", "VAdDTerm": "vadd"}
+    for name, cls in table.items():
+        assert said.get(cls.__name__) == name or cls.__name__.lower() == name.replace("-", "")
 
 
 def test_the_key_depends_on_everything_that_changes_results():

@@ -6,8 +6,9 @@ import abc
 import contextlib
 import contextvars
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,6 +121,10 @@ class Clock:
         end = length(over, self.steps)
         return 1.0 if end <= 0 else min(self.step / end, 1.0)
 
+    def gaussian_ramp(self, over: float) -> float:
+        """exp(−5 (1 − t)²), t linear from 0 to 1 over a length: from 0.0067 to 1 (Laine & Aila, 2017)."""
+        return math.exp(-5 * (1 - self.ramp(over)) ** 2)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -131,8 +136,10 @@ class Task:
     std: tuple[float, ...]
     labeled: int  # number of labeled examples
     unlabeled: int  # number of examples in the unlabeled pool
+    examples: int  # number of examples in the training part, to which positions in a batch refer
     marginal: tuple[float, ...]  # share of each class among the labeled examples
     fresh: Callable[[], nn.Module]  # another network of the same kind, newly initialized
+    mirrored: bool = False  # a mirrored image keeps its class (not so for digits)
 
     @property
     def images(self) -> bool:
@@ -140,7 +147,8 @@ class Task:
 
 
 Guess = Mapping[str, Any]
-"""What `Method.guess` hands to `Method.loss`: "targets" are soft labels (B_u, classes); other keys are private."""
+"""What `Method.guess` hands to `Method.loss`: "targets" are soft labels (B_u, classes); "weights" say how much each of
+these rows counts (B_u,), 1 where there are none; other keys are private."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +158,15 @@ class Method(abc.ABC):
     All state that changes lives in the network and in the memory that `init` makes, both modules.
     """
 
-    views: ClassVar[tuple[str, ...]] = ("weak",)  # unlabeled views: "raw" or "weak"; names may repeat
+    paper: ClassVar[str] = ""  # authors, title, year
+    views: ClassVar[tuple[str, ...]] = ("weak",)  # unlabeled views: "raw", "weak" or "strong"; names may repeat
     labeled_views: ClassVar[tuple[str, ...]] = ("weak",)
-    soft_targets: ClassVar[bool] = False  # the loss trains on guess["targets"], so that they can be adapted
+    needs_images: ClassVar[bool] = False  # it cannot train on feature arrays
+    guesses: ClassVar[bool] = False  # `guess` gives "targets"
+    soft_targets: ClassVar[bool] = False  # and the loss trains on them as they are, so that they can be adapted
     adapts_targets: ClassVar[bool] = False  # and already does so by the meta-gradient
     student_view: ClassVar[int] = 0  # which of `views` the network is trained on towards the targets
+    answers: ClassVar[str] = "weights of the last step"  # who `predictor` is, for the record
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         """Sentences for settings that cannot work, alone or with these batch sizes."""
@@ -163,6 +175,14 @@ class Method(abc.ABC):
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         """The memory: teacher, second student, discriminator, ensemble."""
         return nn.Module()
+
+    def prologue(self) -> float:
+        """How long `prepare` is minimized before step 0: a share of the run up to 1, above that steps."""
+        return 0.0
+
+    def prepare(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Terms:
+        """Named terms of a step of the prologue, where `clock.step` is below 0."""
+        return {}
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         """Targets for the unlabeled rows, before any loss is computed."""
@@ -179,6 +199,95 @@ class Method(abc.ABC):
     def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:  # noqa: B027 (most need none)
         """After the optimizer's step: averages."""
 
+    def schedule(self, step: int, steps: int) -> float | None:
+        """The learning rate as a share of its peak, where the method prescribes it; None: as the run says."""
+        return None
+
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         """Who answers after training; `batches` are fresh ones, to re-estimate statistics."""
         return net
+
+
+@dataclass(frozen=True)
+class Modifier(Method):
+    """A method that holds another, the host, and passes everything on but what it changes.
+
+    Its memory has the host's memory as `memory.host`, and its own state beside that. Views of its own stand behind the
+    host's, which does not see them."""
+
+    own_views: ClassVar[tuple[str, ...]] = ()
+
+    host: Method
+    """The method that is modified."""
+
+    @property
+    def views(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*self.host.views, *self.own_views)
+
+    @property
+    def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.host.labeled_views
+
+    @property
+    def needs_images(self) -> bool:  # type: ignore[override]
+        return self.host.needs_images
+
+    @property
+    def guesses(self) -> bool:  # type: ignore[override]
+        return self.host.guesses
+
+    @property
+    def soft_targets(self) -> bool:  # type: ignore[override]
+        return self.host.soft_targets
+
+    @property
+    def adapts_targets(self) -> bool:  # type: ignore[override]
+        return self.host.adapts_targets
+
+    @property
+    def student_view(self) -> int:  # type: ignore[override]
+        return self.host.student_view
+
+    @property
+    def answers(self) -> str:  # type: ignore[override]
+        return self.host.answers
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        return self.host.problems(batch, unlabeled_batch)
+
+    def init(self, net: nn.Module, task: Task) -> nn.Module:
+        memory = nn.Module()
+        memory.host = self.host.init(net, task)
+        return memory
+
+    def prologue(self) -> float:
+        return self.host.prologue()
+
+    def prepare(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Terms:
+        return self.host.prepare(net, _host(memory), self.for_host(batch), clock)
+
+    def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
+        return self.host.guess(net, _host(memory), self.for_host(batch), clock)
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        return self.host.loss(net, _host(memory), self.for_host(batch), guess, clock)
+
+    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
+        return self.host.divergence(p, targets)
+
+    def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
+        self.host.update(net, _host(memory), clock)
+
+    def schedule(self, step: int, steps: int) -> float | None:
+        return self.host.schedule(step, steps)
+
+    def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
+        return self.host.predictor(net, _host(memory), (self.for_host(batch) for batch in batches))
+
+    def for_host(self, batch: Batch) -> Batch:
+        """The batch with the host's views alone."""
+        return replace(batch, unlabeled=batch.unlabeled[: len(self.host.views)])
+
+
+def _host(memory: nn.Module) -> nn.Module:
+    return memory.get_submodule("host")

@@ -60,7 +60,8 @@ def train(
         if resume:
             training.restore(progress)
         training.metrics.rewind(training.done)
-        progress.begin(describe_plan(run, setup, training.step), run.steps, training.done)
+        plan = describe_plan(run, setup, training.step)
+        progress.begin(plan, run.prologue + run.steps, run.prologue + training.done)
         run_to_the_end(training, execution, progress)
         return finish(training, execution, progress)
 
@@ -95,7 +96,7 @@ def run_to_the_end(training: Training, execution: Execution, progress: Progress)
             if last or any(n and training.done % n == 0 for n in (log_every, run.test_every, run.validate_every)):
                 line = training.log(execution)
                 board(line)
-            progress.step(training.done, line or training.metrics.means())
+            progress.step(run.prologue + training.done, line or training.metrics.means())
             if last or stop.number or pace.due(training.done):
                 with pace.timed():
                     training.save()
@@ -115,7 +116,7 @@ def finish(training: Training, execution: Execution, progress: Progress) -> dict
     result = {
         "error": test.error if test else None,
         "error_top5": test.error_top5 if test else None,
-        "evaluated": "average of the weights" if training.average is not None else "weights of the last step",
+        "evaluated": "average of the weights" if training.average is not None else run.method.answers,
         "steps": run.steps,
         "seconds": round(training.seconds, 2),
         "test": test.to_dict() if test else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -24,10 +26,47 @@ def squared_error(probabilities: Tensor, targets: Tensor) -> Tensor:
     return (probabilities - targets).square().sum(1).mean()
 
 
+def entropy(logits: Tensor) -> Tensor:
+    """H(f) = −Σ_c f_c log f_c, one number for each row."""
+    return -(logits.softmax(1) * logits.log_softmax(1)).sum(1)
+
+
+def divergence(target_logits: Tensor, logits: Tensor) -> Tensor:
+    """KL(q ‖ f) = Σ_c q_c (log q_c − log f_c), one number for each row, both given as logits."""
+    log_target = target_logits.log_softmax(1)
+    return (log_target.exp() * (log_target - logits.log_softmax(1))).sum(1)
+
+
+def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
+    """q^(1/T) / Σ q^(1/T), row by row: T = 1 changes nothing, T → 0 gives one class all."""
+    return (probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log() / temperature).softmax(1)
+
+
 def mix(weight: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """λ_i a_i + (1 − λ_i) b_i with one weight for each example (B,)."""
     weight = weight.to(first).reshape(-1, *[1] * (first.dim() - 1))
     return weight * first + (1 - weight) * second
+
+
+def interleave(batches: Sequence[Tensor]) -> list[Tensor]:
+    """Swap parts between n batches of one size so that each holds a share of every one; doing it twice undoes it.
+
+    Batch 0 keeps its first part and gives its k-th part to batch k for the k-th part of that one."""
+    count, rows = len(batches), len(batches[0])
+    ends = [rows * k // count for k in range(count + 1)]
+    parts = [[batch[ends[k] : ends[k + 1]] for k in range(count)] for batch in batches]
+    for k in range(1, count):
+        parts[0][k], parts[k][k] = parts[k][k], parts[0][k]
+    return [torch.cat(own) for own in parts]
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Each example divided by its Euclidean length; a row of zeros stays zero. Scaled by its largest entry first, so
+    that the square of a tiny gradient does not vanish."""
+    flat = rows.flatten(1)
+    flat = flat / flat.abs().amax(1, keepdim=True).clamp(min=torch.finfo(flat.dtype).tiny)
+    lengths: Tensor = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp(min=torch.finfo(flat.dtype).tiny)
+    return (flat / lengths).reshape_as(rows)
 
 
 def clip_to_simplex(rows: Tensor) -> Tensor:

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from semigrad.core import Method
+from semigrad.core import Method, Modifier, length
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
-from semigrad.methods import METHODS, MetaGradient
+from semigrad.methods import METHODS, MODIFIERS, MetaGradient, parts
 from semigrad.models import MODELS, Model, SmallConv
 from semigrad.recipes import DEFAULTS, RECIPES, Layer
 from semigrad.settings import Settings
@@ -38,7 +38,7 @@ class Run(Settings):
         settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)}
         return {
             "data": self.data,
-            "method": _named(METHODS, self.method),
+            "method": _named_method(self.method),
             "model": _named(MODELS, self.model),
             **_plain(settings),
         }
@@ -50,8 +50,13 @@ class Run(Settings):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
+    def prologue(self) -> int:
+        """Steps before step 0, in which the method prepares."""
+        return round(length(self.method.prologue(), self.steps))
+
+    @property
     def method_name(self) -> str:
-        return str(_named(METHODS, self.method)["name"])
+        return str(_named_method(self.method)["name"])
 
     @property
     def model_name(self) -> str:
@@ -106,7 +111,7 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
                 merged[name] = _frozen(value)
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
-    method = _build(METHODS, "method", merged.pop("method"), problems)
+    method = _build_method(merged.pop("method"), problems)
     model = _build(MODELS, "model", merged.pop("model"), problems)
     problems += _type_problems(Settings, merged, "")
     if problems:
@@ -115,22 +120,54 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
 
 
 def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
-    """Fields belong to a name: another name drops the fields below."""
-    return {**below, **above} if above.get("name", below.get("name")) == below.get("name") else dict(above)
+    """Fields belong to a name: another name drops the fields below, another modifier those of the one before."""
+    name = above.get("name", below.get("name"))
+    if _host_of(name) != _host_of(below.get("name")):
+        return dict(above)
+    tables = {key: value for key, value in below.items() if isinstance(value, Mapping)}
+    kept = {key: value for key, value in tables.items() if key in str(name).split("+")}
+    merged = {key: value for key, value in below.items() if key not in tables} | kept
+    for key, value in above.items():
+        merged[key] = {**kept[key], **value} if key in kept and isinstance(value, Mapping) else value
+    return merged
 
 
-def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str]) -> Any:
+def _host_of(name: Any) -> str:
+    return str(name).partition("+")[0]
+
+
+def _build_method(given: Layer, problems: list[str]) -> Any:
+    """`host+modifier+...`, left to right: the host's fields stand in the table itself, a modifier's in one under its
+    name."""
+    name, *modifiers = str(given.get("name")).split("+")
+    host = {field: value for field, value in given.items() if field not in modifiers}
+    if name in MODIFIERS and name not in METHODS:
+        problems.append(f"{name} is a modifier of another method: write HOST+{name}, such as mean-teacher+{name}.")
+        return None
+    method = _build(METHODS, "method", {**host, "name": name}, problems)
+    for number, modifier in enumerate(modifiers):
+        own = given.get(modifier, {})
+        if modifier in modifiers[:number]:
+            problems.append(f"{given['name']} names the modifier {modifier} twice. Once is enough.")
+        elif not isinstance(own, Mapping):
+            problems.append(f"{modifier} takes a table with the modifier's fields; given: {own!r}.")
+        else:
+            method = _build(MODIFIERS, "modifier", {**own, "name": modifier}, problems, host=method)
+    return method
+
+
+def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], **host: Method | None) -> Any:
     fields = {field: _frozen(value) for field, value in given.items()}
     name = fields.pop("name", None)
     if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
-    known = {f.name for f in dataclasses.fields(table[name])}
+    known = {f.name for f in dataclasses.fields(table[name])} - host.keys()
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += _type_problems(table[name], fields, f"{kind} {name}: ")
-    if not wrong:
+    if not wrong and None not in host.values():
         try:
-            return table[name](**fields)
+            return table[name](**host, **fields)
         except InputError as error:
             wrong = error.problems
     problems += wrong
@@ -172,14 +209,25 @@ def _words(hint: Any) -> str:
     return words.get(hint, str(hint))
 
 
+def _named_method(method: Method) -> dict[str, Any]:
+    host, modifiers = parts(method)
+    table = _named(METHODS, host)
+    for modifier in modifiers:
+        own = _named(MODIFIERS, modifier)
+        name = own.pop("name")
+        table = {**table, "name": f"{table['name']}+{name}", name: own}
+    return table
+
+
 def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
     names = {cls: name for name, cls in table.items()}
     if type(part) not in names:
-        home = "METHODS" if isinstance(part, Method) else "MODELS"
+        home = "MODIFIERS" if isinstance(part, Modifier) else "METHODS" if isinstance(part, Method) else "MODELS"
         raise InputError(
             f"{type(part).__name__} has no name for the record. Give it one: {home}['my-name'] = {type(part).__name__}."
         )
-    return {"name": names[type(part)], **_plain(dataclasses.asdict(part))}
+    fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.name != "host"}
+    return {"name": names[type(part)], **_plain(fields)}
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

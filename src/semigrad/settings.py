@@ -25,16 +25,23 @@ class Settings:
     """Learning rate at its peak."""
     momentum: float = 0.9
     """Momentum of SGD, and the first decay rate of Adam and AdamW."""
+    momentum_end: float | None = None
+    """Momentum from the first milestone on; schedule `gaussian` moves there along its fall. None: no change."""
     nesterov: bool = False
     """Nesterov's variant of momentum, with SGD."""
     weight_decay: float = 1e-4
     """Weight decay."""
-    schedule: Literal["cosine", "step", "constant"] = "cosine"
-    """How the learning rate falls after the warm-up."""
+    schedule: Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"] = "cosine"
+    """How the learning rate falls after the warm-up; linear and gaussian only from the first milestone on."""
+    cosine_length: float = 1.0
+    """Length of schedule `cosine` in runs; above 1 the learning rate ends above 0."""
     warmup: float = 0.0
-    """Length of the linear rise of the learning rate from 0: a share of the run up to 1, above that steps."""
+    """Length of the rise of the learning rate at the beginning: a share of the run up to 1, above that steps."""
+    warmup_shape: Literal["linear", "gaussian"] = "linear"
+    """How it rises: linearly from 0, or as exp(−5 (1 − t)²)."""
     milestones: tuple[float, ...] = (0.75, 0.875)
-    """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps."""
+    """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps. Schedules `linear`
+    and `gaussian` fall from the first one on."""
     decay: float = 0.1
     """Factor of schedule `step`."""
     average: float = 0.0
@@ -47,6 +54,12 @@ class Settings:
     """Measure the validation error every so many steps; 0: only after training."""
     test_every: int = 0
     """Measure the test error every so many steps, for a curve; nothing is selected on it. 0: once, after training."""
+    feature_noise: float = 0.1
+    """Feature arrays: noise in weak and strong views, in standard deviations of each feature."""
+    feature_dropout: float = 0.0
+    """Feature arrays: share of the features that strong views drop, the others being scaled up."""
+    feature_mask: float = 0.2
+    """Feature arrays: share of the features that strong views replace by their mean."""
     image_size: int | None = None
     """Height and width to bring images to, for folder and imagenet; None: the data's default."""
     resized_crop: bool = False
@@ -59,6 +72,8 @@ class Settings:
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""
+        falls = self.schedule in ("linear", "gaussian")
+        first = min((m * self.steps if m <= 1 else m for m in self.milestones[:1]), default=self.steps)
         checks = {
             f"steps must be at least 1; given: {self.steps}.": self.steps >= 1,
             f"batch must be at least 1; given: {self.batch}.": self.batch >= 1,
@@ -67,6 +82,9 @@ class Settings:
             ),
             f"lr must be positive and finite; given: {self.lr}.": 0 < self.lr < math.inf,
             f"momentum must lie in [0, 1); given: {self.momentum}.": 0 <= self.momentum < 1,
+            f"momentum_end must lie in [0, 1); given: {self.momentum_end}.": (
+                self.momentum_end is None or 0 <= self.momentum_end < 1
+            ),
             f"average must lie in [0, 1); given: {self.average}.": 0 <= self.average < 1,
             f"weight_decay must be finite and not negative; given: {self.weight_decay}.": (
                 0 <= self.weight_decay < math.inf
@@ -74,7 +92,18 @@ class Settings:
             f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
                 0 <= self.warmup <= max(self.steps, 1)
             ),
+            f"feature_noise must be finite and not negative; given: {self.feature_noise}.": (
+                0 <= self.feature_noise < math.inf
+            ),
+            f"feature_dropout and feature_mask must lie in [0, 1); given: {self.feature_dropout} and "
+            f"{self.feature_mask}.": 0 <= self.feature_dropout < 1 and 0 <= self.feature_mask < 1,
             f"milestones must not be negative; given: {self.milestones}.": all(m >= 0 for m in self.milestones),
+            f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the run; "
+            f"given: milestones {self.milestones}.": not falls or first < self.steps,
+            "momentum_end needs a milestone from which on it holds.": self.momentum_end is None or self.milestones,
+            f"cosine_length must be finite and at least 1; given: {self.cosine_length}.": (
+                1 <= self.cosine_length < math.inf
+            ),
             f"decay must be positive; given: {self.decay}.": self.decay > 0,
             f"validation must not be negative; given: {self.validation}.": self.validation >= 0,
             f"test_every and validate_every must not be negative; given: {self.test_every}, {self.validate_every}.": (

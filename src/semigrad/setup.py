@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from semigrad.core import Task, derive_seed
+from semigrad.augment import Corruption
+from semigrad.core import Method, Task, derive_seed
 from semigrad.data import open_dataset
 from semigrad.data.dataset import Dataset
 from semigrad.data.split import DataSpec, Split, make_split
@@ -75,6 +76,8 @@ def set_up(
     spec, data = opened
     misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
     found += [misfit] if misfit else []
+    if run.method.needs_images and len(data.train.shape) == 1:
+        found.append(f"The method {run.method_name} needs images, and {run.data} holds rows of features.")
     split = collect(
         found, lambda: make_split(data, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled)
     )
@@ -83,6 +86,11 @@ def set_up(
         found.append(
             f"{run.data} leaves nothing unlabeled, which method {run.method_name} needs. Use fewer labels (such as "
             f"{fewer}), put the labeled examples into the pool with --include-labeled, or use --method supervised."
+        )
+    if run.average and run.method.answers != Method.answers:
+        found.append(
+            f"With average, the average of the weights would answer instead of {run.method_name}'s own choice "
+            f"({run.method.answers}). Leave it out."
         )
     if run.test_every and data.test is None:
         found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
@@ -101,9 +109,14 @@ def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
 
 
 def build(run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None) -> Setup:
-    task = describe(dataset, split, lambda: run.model.build(task))
+    task = describe(
+        dataset, split, lambda: run.model.build(task) if network is None else own_network(another(network), task)
+    )
     net, memory = initialize(run, task, network)
-    stream = Stream(dataset, split, run.method.views, run.method.labeled_views, run.batch, run.unlabeled_rows, run.seed)
+    stream = Stream(
+        dataset, split, run.method.views, run.method.labeled_views, run.batch, run.unlabeled_rows, run.seed,
+        Corruption(run.feature_noise, run.feature_dropout, run.feature_mask),
+    )  # fmt: skip
     own = None if network is None else type(network).__qualname__
     return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own)
 
@@ -117,8 +130,10 @@ def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> 
         std=dataset.std,
         labeled=len(split.labeled),
         unlabeled=len(split.unlabeled),
+        examples=len(dataset.train),
         marginal=tuple((counts / counts.sum()).tolist()),
         fresh=fresh,
+        mirrored=dataset.train.mirrored,
     )
 
 
@@ -144,6 +159,20 @@ def own_network(network: nn.Module, task: Task) -> nn.Module:
             "last layer that wide."
         )
     return net
+
+
+def another(network: nn.Module) -> nn.Module:
+    """A network like a user's own with other initial weights, as its layers draw them."""
+    twin = copy.deepcopy(network).cpu()
+    for layer in twin.modules():
+        if callable(draw := getattr(layer, "reset_parameters", None)):
+            draw()
+    if all(torch.equal(new, old.cpu()) for new, old in zip(twin.parameters(), network.parameters(), strict=True)):
+        raise InputError(
+            "This method trains a second network like yours with other initial weights, and none of your layers has a "
+            "method reset_parameters() to draw them anew. Give them one, or use another method."
+        )
+    return twin
 
 
 def check_one_example(net: nn.Module, task: Task) -> None:

@@ -16,19 +16,22 @@ from semigrad.ops import average_into
 from semigrad.progress import Progress
 from semigrad.records import CHECKPOINTS, METRICS, RunFolder
 from semigrad.run import Run
-from semigrad.schedule import learning_rate
+from semigrad.schedule import learning_rate, momentum
 from semigrad.settings import Execution, Settings
 from semigrad.setup import Setup
 
 
 class Step(nn.Module):
-    """One step's computation as one module that holds everything with parameters: guess, then loss."""
+    """One step's computation as one module that holds everything with parameters: guess, then loss; before step 0,
+    what the method prepares."""
 
     def __init__(self, method: Method, net: nn.Module, memory: nn.Module) -> None:
         super().__init__()
         self.method, self.net, self.memory = method, net, memory
 
     def forward(self, batch: Batch, clock: Clock) -> tuple[Terms, Guess]:
+        if clock.step < 0:
+            return self.method.prepare(self.net, self.memory, batch, clock), {}
         guess = self.method.guess(self.net, self.memory, batch, clock)
         return self.method.loss(self.net, self.memory, batch, guess, clock), guess
 
@@ -43,15 +46,14 @@ class Training:
         self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
         self.optimizer = make_optimizer(run, self.step)
         self.truth = torch.from_numpy(setup.dataset.labels).to(setup.device)
-        self.done = 0
+        self.done = -run.prologue  # steps of the run proper; below 0 in the prologue
         self.seconds = 0.0
 
     def one_step(self, batch: Batch) -> dict[str, float]:
         """One optimizer step; returns the figures of the step."""
         run, clock = self.run, self.clock()
         seed_network(derive_seed(run.seed, self.done, "step"), self.setup.device)
-        for group in self.optimizer.param_groups:
-            group["lr"] = clock.lr
+        set_rates(self.optimizer, clock.lr, momentum(run, self.done))
         self.step.train()
         self.optimizer.zero_grad(set_to_none=True)
         try:
@@ -63,20 +65,23 @@ class Training:
             raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
         total.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        run.method.update(self.step.net, self.step.memory, clock)
         self.done += 1
-        if self.average is not None:
+        if self.done > 0:
+            run.method.update(self.step.net, self.step.memory, clock)
+        if self.average is not None and self.done > 0:
             average_into(self.average, self.step.net, min(run.average, 1 - 1 / (self.done + 1)))
         figures = {name: value.item() for name, value in terms.items()}
         return {"loss": total.item(), **figures, **quality(guess, self.truth[batch.unlabeled_index])}
 
     def clock(self) -> Clock:
         run = self.run
-        return Clock(self.done, run.steps, learning_rate(run, self.done), run.seed, self.setup.device)
+        return Clock(self.done, run.steps, learning_rate_of(run, self.done), run.seed, self.setup.device)
 
     def log(self, execution: Execution) -> Line:
         """Write a line of metrics, with the validation and test errors where they were asked for."""
-        run, extra = self.run, {"lr": learning_rate(self.run, self.done - 1), "seconds": round(self.seconds, 3)}
+        run, extra = self.run, {"lr": learning_rate_of(self.run, self.done - 1), "seconds": round(self.seconds, 3)}
+        if self.done <= 0:
+            return self.metrics.flush(self.done, extra)
         if run.validate_every and self.done % run.validate_every == 0:
             extra["validation_error"] = self.validation(self.answering(), execution).error
         if run.test_every and self.done % run.test_every == 0:
@@ -114,7 +119,7 @@ class Training:
         trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
         if name := checkpoint.find_not_finite({"network": trained, "optimizer": state["optimizer"]}):
             raise self.not_finite(f"{name} has values that are not finite")
-        checkpoint.save(self.folder[CHECKPOINTS], self.done, state)
+        checkpoint.save(self.folder[CHECKPOINTS], self.done + self.run.prologue, state)
 
     def restore(self, progress: Progress) -> None:
         """Go on from the newest sound checkpoint, if there is one."""
@@ -149,6 +154,11 @@ class Training:
         )
 
 
+def learning_rate_of(run: Run, step: int) -> float:
+    """The learning rate of a step: as the method prescribes, else as the run says; the peak in the prologue."""
+    return run.lr if step < 0 else learning_rate(run, step, run.method.schedule(step, run.steps))
+
+
 @torch.no_grad()
 def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
     """How good the pseudo-labels are, where the truth is known; for reporting only."""
@@ -160,6 +170,16 @@ def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
     if known.any():
         figures["pseudo_label_accuracy"] = (answer[known] == truth[known]).float().mean().item()
     return figures
+
+
+def set_rates(optimizer: torch.optim.Optimizer, lr: float, momentum: float) -> None:
+    """The learning rate and the momentum (Adam's first decay rate) of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+        if "betas" in group:
+            group["betas"] = (momentum, group["betas"][1])
+        else:
+            group["momentum"] = momentum
 
 
 def make_optimizer(settings: Settings, module: nn.Module) -> torch.optim.Optimizer:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from semigrad.augment import STRONG_DRAWS, Corruption, strong
+from semigrad.core import generator
 from semigrad.data.dataset import DRAWS, Dataset, InMemory
 from semigrad.data.split import Split
 from semigrad.data.stream import Stream, in_order, places, ready
@@ -93,6 +95,79 @@ def test_images_come_in_the_unit_interval_and_features_as_they_are():
     assert 0 <= float(batch.unlabeled[0].min()) < float(batch.unlabeled[0].max()) <= 1
     features = torch.randn(3, 4) * 100
     assert torch.equal(ready(features, CPU), features)
+
+
+@pytest.mark.parametrize("kind", [InMemory, InFiles])
+def test_a_strong_view_is_a_weak_one_augmented_by_further_draws(kind):
+    source = stream(kind, views=("weak", "strong"))
+    batch = next(source.batches(range(3, 4), CPU))
+    draws = generator(0, 3, "view", "unlabeled", "strong", 1)
+    positions = batch.unlabeled_index.numpy()
+    weak = source.dataset.train.weak(positions, draws.random((8, DRAWS)))
+    expected = strong(weak.float() / 255, draws.random((8, STRONG_DRAWS)))
+    assert torch.equal(batch.unlabeled[1], expected)
+    assert batch.unlabeled[1].dtype == torch.float32
+    assert 0 <= float(expected.min()) < float(expected.max()) <= 1
+    assert not torch.allclose(batch.unlabeled[0], batch.unlabeled[1], atol=0.1)
+
+
+def test_two_strong_views_of_one_example_differ():
+    batch = stream(views=("strong", "strong"))[0]
+    assert not torch.equal(*batch.unlabeled)
+
+
+def test_workers_change_nothing_in_strong_views():
+    here = list(stream(views=("strong",)).batches(range(4, 7), CPU))
+    ahead = list(stream(InFiles, views=("strong",)).batches(range(4, 7), CPU, 2))
+    assert all(same(a, b) for a, b in zip(here, ahead, strict=True))
+
+
+def feature_stream(corruption, views=("raw", "weak", "strong"), seed=0):
+    values = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * 3 + 1
+    mean, std = tuple(values.mean(0).tolist()), tuple(values.std(0).tolist())
+    dataset = Dataset("toy", ("a", "b"), InMemory(values), np.arange(50) % 2, None, None, mean, std, "")
+    split = Split(np.arange(10), np.arange(10, 50), np.array([], int))
+    return Stream(dataset, split, views, ("weak",), 6, 8, seed, corruption)
+
+
+def test_views_of_features_are_the_rows_where_nothing_is_corrupted():
+    batch = feature_stream(Corruption())[2]
+    raw, weak, strong_view = batch.unlabeled
+    assert torch.equal(raw, weak)
+    assert torch.allclose(raw, strong_view, rtol=1e-5)
+
+
+def test_weak_views_of_features_have_noise_in_units_of_their_deviation():
+    source = feature_stream(Corruption(noise=0.1))
+    raw, weak, strong_view = source[2].unlabeled
+    draws = generator(0, 2, "view", "unlabeled", "weak", 1).standard_normal((8, 4))
+    expected = raw.double() + 0.1 * torch.tensor(source.dataset.std) * torch.from_numpy(draws)
+    assert torch.allclose(weak.double(), expected, atol=1e-5)
+    assert not torch.allclose(weak, strong_view)
+    assert not torch.equal(source[2].labeled[0], source.dataset.train.values[source[2].labeled_index])
+
+
+@pytest.mark.parametrize("corruption", [Corruption(dropout=0.4), Corruption(mask=0.4)], ids=["dropout", "mask"])
+def test_strong_views_of_features_lose_some_of_them_to_the_mean(corruption):
+    source = feature_stream(corruption)
+    mean = torch.tensor(source.dataset.mean)
+    share = []
+    for step in range(40):
+        raw, weak, strong_view = source[step].unlabeled
+        assert torch.equal(raw, weak)
+        gone = strong_view == mean
+        kept = mean + (raw - mean) / 0.6 if corruption.dropout else raw
+        assert torch.allclose(strong_view[~gone], kept[~gone], atol=1e-4)
+        share.append(gone.float().mean().item())
+    assert np.mean(share) == pytest.approx(0.4, abs=0.05)
+
+
+def test_corrupted_features_are_a_function_of_seed_and_step():
+    corruption = Corruption(0.1, 0.2, 0.3)
+    assert same(feature_stream(corruption)[5], feature_stream(corruption)[5])
+    assert not same(feature_stream(corruption)[5], feature_stream(corruption, seed=1)[5])
+    two = feature_stream(corruption, views=("strong", "strong"))[5]
+    assert not torch.equal(*two.unlabeled)
 
 
 @dataclasses.dataclass(frozen=True)

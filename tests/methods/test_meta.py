@@ -79,7 +79,7 @@ def test_on_a_teacher_it_equals_the_double_backward():
     trial = Trial(Meta(Teacher(), beta=0.5), dtype=torch.float64)
     trial.steps(0, 5)
     given = batch(Teacher(), seed=9).map(lambda x: x.double())
-    host = Teacher().guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    host = Teacher().guess(trial.net, trial.memory.host, given, CLOCK)["targets"]
     found = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
     with CLOCK.masks("meta"):
         expected = meta_pseudo_labels(
@@ -95,7 +95,7 @@ def test_a_small_step_on_the_new_targets_lowers_the_labeled_loss_more():
     trial = Trial(Meta(Teacher(), beta=0.5, project="none"), drop=0.0, dtype=torch.float64)
     trial.steps(0, 3)
     given = batch(Teacher(), seed=4).map(lambda x: x.double())
-    host = Teacher().guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    host = Teacher().guess(trial.net, trial.memory.host, given, CLOCK)["targets"]
     adapted = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
 
     def labeled_loss_after(targets):
@@ -115,7 +115,9 @@ def test_everything_else_is_the_hosts():
     trial, plain = Trial(Meta(host, beta=0.0)), Trial(host)
     trial.steps(0, 6)
     plain.steps(0, 6)
-    assert all(torch.equal(value, plain.state()[name]) for name, value in trial.state().items())
+    own = {name.replace("memory.host.", "memory."): value for name, value in trial.state().items()}
+    assert own.keys() == plain.state().keys()
+    assert all(torch.equal(value, plain.state()[name]) for name, value in own.items())
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def _task(shape: tuple[int, ...], classes: int = 10) -> Task:
         std=tuple(0.2 + 0.01 * c for c in range(channels)),
         labeled=40,
         unlabeled=400,
+        examples=440,
         marginal=(1 / classes,) * classes,
         fresh=nn.Module,
     )

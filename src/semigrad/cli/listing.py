@@ -22,11 +22,27 @@ class Options:
 
 def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=list(arguments), prog="semigrad list")
+    if options.what == "methods":
+        print_table(methods_table())
+        return 0
     table = Table("name", "what it is", box=None, header_style="bold")
     for name, text in entries(options.what).items():
         table.add_row(name, text)
     print_table(table)
     return 0
+
+
+def methods_table() -> Table:
+    """Every method and modifier with its idea, its paper, and what it asks of the data."""
+    from semigrad.methods import METHODS, MODIFIERS
+
+    table = Table("name", "idea", "paper", box=None, header_style="bold")
+    for name, cls in METHODS.items():
+        table.add_row(name, _summary(cls) + (" (Images only.)" if cls.needs_images else ""), cls.paper)
+    table.add_section()
+    for name, modifier in MODIFIERS.items():
+        table.add_row(f"HOST+{name}", _summary(modifier), modifier.paper)
+    return table
 
 
 def entries(what: str) -> dict[str, str]:
@@ -39,13 +55,9 @@ def entries(what: str) -> dict[str, str]:
         from semigrad.data import SOURCES
 
         return {name + (":PATH" if s.needs_path else ""): s.summary for name, s in SOURCES.items()}
-    if what == "models":
-        from semigrad.models import MODELS
+    from semigrad.models import MODELS
 
-        return {name: _summary(cls) for name, cls in MODELS.items()}
-    from semigrad.methods import METHODS
-
-    return {name: _summary(cls) for name, cls in METHODS.items()}
+    return {name: _summary(cls) for name, cls in MODELS.items()}
 
 
 def _summary(cls: type) -> str:
@@ -53,11 +65,12 @@ def _summary(cls: type) -> str:
 
 
 def _flat(layer: dict[str, Any]) -> list[str]:
-    """Settings as `name=value`, a method's and a model's name for itself."""
+    """Settings as `name=value`, a method's and a model's name for itself, a modifier's in front of its fields."""
     words = []
     for name, value in layer.items():
         if isinstance(value, dict):
-            words += [value["name"], *_flat({k: v for k, v in value.items() if k != "name"})]
+            own = _flat({k: v for k, v in value.items() if k != "name"})
+            words += [value["name"], *own] if "name" in value else [f"{name}.{word}" for word in own]
         else:
             words.append(f"{name}={value}")
     return words

@@ -101,12 +101,13 @@ def is_switch(option: str, model: str | None) -> bool:
 @functools.cache
 def switches(model: str | None) -> set[str]:
     """Every field of a run, of any method or of this model, that is true or false, as an option is called."""
-    from semigrad.methods import METHODS
+    from semigrad.methods import METHODS, MODIFIERS
     from semigrad.models import MODELS
 
     plain: list[Any] = [Settings, Execution, Output, *METHODS.values()]
     network = [MODELS[model]] if model in MODELS else list(MODELS.values())
     named = [("", part) for part in plain] + [("model.", part) for part in network]
+    named += [(f"{name.replace('-', '_')}.", part) for name, part in MODIFIERS.items()]
     return {
         f"{prefix}{field.name}"
         for prefix, part in named
@@ -139,5 +140,5 @@ def hint_at_mistakes(method: str, given: list[str]) -> None:
     for option in [argument.split("=")[0] for argument in given if argument.startswith("--")]:
         field = option.lstrip("-").replace("-", "_")
         owners = [name for name, cls in METHODS.items() if field in {f.name for f in dataclasses.fields(cls)}]
-        if owners and method not in owners:
+        if owners and method.partition("+")[0] not in owners:
             print(f"semigrad: {option} is an option of {', '.join(owners)}, not of {method}.", file=sys.stderr)

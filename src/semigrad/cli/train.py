@@ -18,6 +18,7 @@ from semigrad.recipes import DEFAULTS
 from semigrad.settings import Execution, Settings
 
 if TYPE_CHECKING:
+    from semigrad.core import Modifier
     from semigrad.run import Run
 
 PROG = "semigrad train DATA"
@@ -54,16 +55,21 @@ def begun_run(given: list[str]) -> str | None:
 
 def parse_flags(base: Run, given: list[str]) -> tuple[Run, Execution, Output]:
     """Lay the flags over a run whose values are the defaults that --help shows."""
+    from semigrad.methods import parts as parts_of
     from semigrad.run import Run
 
     settings = Settings(**{f.name: getattr(base, f.name) for f in dataclasses.fields(Settings)})
+    host, modifiers = parts_of(base.method)
+    name, *modifier_names = base.method_name.split("+")
+    own = [open_modifier(modifier) for modifier in modifiers]
     parts: list[tuple[str, Any, Any]] = [
         ("selection", tyro.conf.OmitArgPrefixes[Selection], Selection(base.method_name, base.model_name)),
-        (base.method_name, tyro.conf.OmitArgPrefixes[type(base.method)], base.method),  # type: ignore[misc]
         ("model", type(base.model), base.model),
         ("training", tyro.conf.OmitArgPrefixes[Settings], settings),
         ("execution", tyro.conf.OmitArgPrefixes[Execution], Execution()),
         ("output", tyro.conf.OmitArgPrefixes[Output], Output()),
+        (f"method_{name}", tyro.conf.OmitArgPrefixes[type(host)], host),  # type: ignore[misc]
+        *((part, type(options), options) for part, options in zip(modifier_names, own, strict=True)),
     ]
     fields = [(name.replace("-", "_"), kind) for name, kind, _ in parts]
     options = dataclasses.make_dataclass("Options", fields)
@@ -73,9 +79,23 @@ def parse_flags(base: Run, given: list[str]) -> tuple[Run, Execution, Output]:
     except SystemExit:
         hint_at_mistakes(base.method_name, given)
         raise
-    _, method, model, training, execution, output = (getattr(parsed, name) for name, _ in fields)
+    _, model, training, execution, output, method, *changed = (getattr(parsed, name) for name, _ in fields)
+    for modifier, options in zip(modifiers, changed, strict=True):
+        method = type(modifier)(method, **{f.name: getattr(options, f.name) for f in own_fields(modifier)})
     flat = {f.name: getattr(training, f.name) for f in dataclasses.fields(Settings)}
     return Run(data=base.data, method=method, model=model, **flat), execution, output
+
+
+def own_fields(modifier: Modifier) -> list[dataclasses.Field[Any]]:
+    """The fields that are a modifier's own."""
+    return [f for f in dataclasses.fields(modifier) if f.name != "host"]
+
+
+def open_modifier(modifier: Modifier) -> Any:
+    """The modifier's own fields as options: the same class with a host that is no option."""
+    hidden = [("host", tyro.conf.Suppress[tyro.conf.Fixed[object]])]
+    kind = dataclasses.make_dataclass(type(modifier).__name__, hidden, bases=(type(modifier),), frozen=True)
+    return kind(None, **{f.name: getattr(modifier, f.name) for f in own_fields(modifier)})
 
 
 def carry_out(run: Run, execution: Execution, output: Output) -> int:

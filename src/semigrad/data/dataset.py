@@ -30,6 +30,11 @@ class Examples(Protocol):
         """Read from files at every step (by worker processes) instead of standing in memory."""
         ...
 
+    @property
+    def mirrored(self) -> bool:
+        """A mirrored image keeps its class; not so for digits."""
+        ...
+
     def __len__(self) -> int: ...
 
     def raw(self, index: np.ndarray) -> Tensor:
@@ -37,7 +42,7 @@ class Examples(Protocol):
         ...
 
     def weak(self, index: np.ndarray, draws: np.ndarray) -> Tensor:
-        """The same, weakly augmented: a pure function of each example and its row of `draws` (rows, DRAWS)."""
+        """Images weakly augmented: a pure function of each example and its row of `draws` (rows, DRAWS)."""
         ...
 
 
@@ -47,12 +52,16 @@ class InMemory:
 
     values: Tensor  # uint8 (N, C, H, W), or float32 (N, D)
     pad: int = 0  # zero-padding of the random crop; 0: no crop
-    flip: bool = False
+    flip: bool = False  # weak views are mirrored at random
     streamed: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.values.shape[1:])
+
+    @property
+    def mirrored(self) -> bool:
+        return self.flip
 
     def __len__(self) -> int:
         return len(self.values)

@@ -43,6 +43,7 @@ class Files:
     size: int
     resized_crop: bool = False
     streamed: bool = True
+    mirrored: bool = True
     read: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)  # pictures read by this process
     unreadable: set[str] = field(default_factory=set, compare=False, repr=False)
 

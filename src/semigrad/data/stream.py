@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from semigrad import augment
+from semigrad.augment import Corruption
 from semigrad.core import Batch, generator
 from semigrad.data.dataset import DRAWS, Dataset, Examples, InMemory
 from semigrad.data.split import Split
@@ -47,6 +49,7 @@ class Stream:
     batch: int
     unlabeled_batch: int
     seed: int
+    corruption: Corruption = Corruption()  # noqa: RUF009 (frozen) - views of feature arrays
 
     def __getitem__(self, step: int) -> Batch:
         labeled = self._positions("labeled", self.split.labeled, self.batch, step)
@@ -64,10 +67,19 @@ class Stream:
 
     def _views(self, name: str, views: tuple[str, ...], positions: np.ndarray, step: int) -> tuple[Tensor, ...]:
         def view(kind: str, number: int) -> Tensor:
+            raw = self.dataset.train.raw
             if kind == "raw":
-                return self.dataset.train.raw(positions)
-            draws = generator(self.seed, step, "view", name, kind, number).random((len(positions), DRAWS))
-            return self.dataset.train.weak(positions, draws)
+                return raw(positions)
+            draws = generator(self.seed, step, "view", name, kind, number)
+            if len(self.dataset.train.shape) == 1:
+                rows = raw(positions)
+                return self.corruption.view(
+                    kind, rows, rows.new_tensor(self.dataset.mean), rows.new_tensor(self.dataset.std), draws
+                )
+            weak = self.dataset.train.weak(positions, draws.random((len(positions), DRAWS)))
+            if kind == "weak":
+                return weak
+            return augment.strong(ready(weak, weak.device), draws.random((len(positions), augment.STRONG_DRAWS)))
 
         return tuple(view(kind, number) for number, kind in enumerate(views))
 

@@ -12,25 +12,22 @@ After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.core import Batch, Clock, Guess, Modifier
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
 
 
 @dataclass(frozen=True)
-class Meta(Method):
+class Meta(Modifier):
     """Adapts the targets of a host that has soft targets; everything else is the host's."""
 
-    soft_targets: ClassVar[bool] = True
+    paper: ClassVar[str] = "Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, 2021"
     adapts_targets: ClassVar[bool] = True
 
-    host: Method
-    """The method whose targets are adapted."""
     beta: float | Literal["lr"] = "lr"
     """Meta learning rate β; "lr" follows the learning rate."""
     scale: Scale = "printed"
@@ -42,52 +39,30 @@ class Meta(Method):
     project: Projection = "clip"
     """How new targets return to the simplex."""
 
-    @property
-    def views(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.host.views
-
-    @property
-    def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.host.labeled_views
-
-    @property
-    def student_view(self) -> int:  # type: ignore[override]
-        return self.host.student_view
-
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return self.host.divergence(p, targets)
-
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = self.host.problems(batch, unlabeled_batch)
+        found = super().problems(batch, unlabeled_batch)
         name = type(self.host).__name__
         if not self.host.soft_targets:
-            found.append(f"Meta adapts soft targets of unlabeled examples; {name} trains on none.")
+            found.append(f"meta adapts soft targets of unlabeled examples; {name} trains on none.")
         elif self.host.adapts_targets:
-            found.append(f"{name} adapts its targets by the meta-gradient already; Meta on top of it makes no sense.")
+            found.append(f"{name} adapts its targets by the meta-gradient already; meta on top of it makes no sense.")
         if self.beta != "lr" and not 0 <= self.beta < math.inf:
-            found.append(f'beta of Meta must be "lr" or a finite number of at least 0; given: {self.beta}.')
+            found.append(f'beta of meta must be "lr" or a finite number of at least 0; given: {self.beta}.')
         return found
 
-    def init(self, net: nn.Module, task: Task) -> nn.Module:
-        return self.host.init(net, task)
-
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
-        guess = self.host.guess(net, memory, batch, clock)
+        guess = super().guess(net, memory, batch, clock)
         u = batch.unlabeled[self.host.student_view]
+        weights: Tensor | float = guess.get("weights", 1.0)
+
+        def inner(p: Tensor, targets: Tensor) -> Tensor:
+            return weights * self.host.divergence(p, targets)
+
         with clock.masks("meta"):
             targets = meta_pseudo_labels(
                 net, batch.labeled[0], batch.labels, u,
                 lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
                 operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
-                inner=self.host.divergence, target=guess["targets"],
+                inner=inner, target=guess["targets"],
             )  # fmt: skip
         return {**guess, "targets": targets}
-
-    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        return self.host.loss(net, memory, batch, guess, clock)
-
-    def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
-        self.host.update(net, memory, clock)
-
-    def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
-        return self.host.predictor(net, memory, batches)

@@ -34,7 +34,7 @@ from semigrad.ops import mix, one_hot, soft_cross_entropy, squared_error
 class MetaGradient(Method):
     """Pseudo-labels chosen so that a step on them lowers the labeled loss, mixed with the labeled examples."""
 
-    soft_targets: ClassVar[bool] = True
+    paper: ClassVar[str] = "Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, 2021"
     adapts_targets: ClassVar[bool] = True
 
     meta: bool = True
@@ -60,6 +60,14 @@ class MetaGradient(Method):
     ramp: float = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 
+    @property
+    def guesses(self) -> bool:  # type: ignore[override]
+        return self.meta or self.mixup
+
+    @property
+    def soft_targets(self) -> bool:  # type: ignore[override]
+        return self.guesses
+
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = []
         if self.mixup and batch != unlabeled_batch:
@@ -78,7 +86,7 @@ class MetaGradient(Method):
         return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
-        if not (self.meta or self.mixup):
+        if not self.guesses:
             return {}
         (x,), (u,) = batch.labeled, batch.unlabeled
         beta = (clock.lr if self.beta == "lr" else self.beta) if self.meta else 0.0

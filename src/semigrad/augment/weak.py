@@ -1,5 +1,4 @@
-"""Augmentation as pure functions of a batch and its draws: each example has its own draws, so it gives the same
-result whatever batch it is in. Draws are uniform numbers in [0, 1), one per example."""
+"""Weak views of images: a random crop and a mirror image."""
 
 from __future__ import annotations
 

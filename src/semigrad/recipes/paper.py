@@ -1,26 +1,13 @@
-"""Settings with a name, and the defaults of each data set, as plain layers: what a layer does not name stays.
+"""The settings of the paper on the meta-gradient and of its authors' code.
 
-A layer has the shape of `run.json`: settings by name, and the tables `method` and `model` with a `name` and fields."""
+Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, AISTATS 2021."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Layer = dict[str, Any]
-
-_SMALL_IMAGES: Layer = {"steps": 2000, "batch": 64, "warmup": 0.075}
-
-DEFAULTS: dict[str, Layer] = {
-    "digits": {"steps": 800, "batch": 64, "warmup": 0.075},
-    "cifar10": _SMALL_IMAGES,
-    "cifar100": _SMALL_IMAGES,
-    "svhn": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
-    "svhn-extra": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
-    "imagenet": {"steps": 10_000, "batch": 128, "warmup": 0.01, "model": {"name": "resnet-18"}},
-    "folder": {"steps": 1000, "warmup": 0.075},
-    "npz": {"steps": 1000, "warmup": 0.075},
-}
-"""What each data set is trained with where nothing else is said: a budget for a laptop."""
+"""Settings by name, and the tables `method` and `model` with a `name` and fields."""
 
 _ALGORITHM_2: Layer = {"name": "meta-gradient", "operator": "finite-difference", "project": "none"}
 
@@ -48,7 +35,7 @@ _IMAGENET: Layer = {
     "weight_decay": 1e-4,
 }
 
-RECIPES: dict[str, Layer] = {
+PAPER: dict[str, Layer] = {
     # Algorithm 1 as printed: the labels act through the meta-gradient only. Its β is free; β = B makes the steps that
     # the authors ran, β = α would make them B/α times smaller.
     "algorithm-1": {
@@ -83,4 +70,3 @@ RECIPES: dict[str, Layer] = {
     "paper-svhn": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 0.1}, "weight_decay": 5e-5},
     "paper-imagenet": {**_IMAGENET, "method": {**_ALGORITHM_2, "gamma": 1.0}},
 }
-"""What `--recipe NAME` gives; see `semigrad list recipes`."""

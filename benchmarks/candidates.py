@@ -1,0 +1,88 @@
+"""What `methods.py tune` tries for each row on digits: four settings of the row's own fields, written down beforehand.
+
+Labeled-only has no fields of its own, so that there is nothing to try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CANDIDATES: dict[str, list[dict[str, Any]]] = {
+    "entropy-minimization": [{}, {"weight": 0.3}, {"weight": 0.1}, {"ramp": 0.4}],
+    "pseudo-label": [{}, {"weight": 0.3}, {"threshold": 0.9}, {"threshold": 0.8, "ramp": 0.2}],
+    "pi-model": [{}, {"weight": 3.0}, {"weight": 10.0}, {"weight": 3.0, "ramp": 0.4}],
+    "temporal-ensembling": [{}, {"weight": 3.0}, {"weight": 10.0}, {"weight": 3.0, "decay": 0.9}],
+    "mean-teacher": [{}, {"weight": 3.0}, {"weight": 10.0}, {"weight": 3.0, "horizon": 0.02}],
+    "vat": [{}, {"epsilon": 0.5}, {"epsilon": 2.0}, {"epsilon": 3.0}],
+    "vadd": [{}, {"delta": 0.2}, {"distance": "squared", "weight": 3.0}, {"delta": 0.1, "entropy": 0.3}],
+    "tnar": [
+        {},
+        {"entropy": 0.1},
+        {"tangent": 2.0, "normal": 1.0},
+        {"tangent": 0.5, "normal": 0.25, "entropy": 0.3},
+    ],
+    "ma-dnn": [{}, {"weight": 0.3}, {"weight": 0.1}, {"weight": 0.3, "ramp": 0.4}],
+    "co-training": [{}, {"agreement": 3.0}, {"agreement": 1.0}, {"epsilon": 0.05}],
+    "dual-student": [
+        {},
+        {"stabilization": 10.0},
+        {"stabilization": 3.0, "threshold": 0.6},
+        {"stability": 3.0, "stabilization": 10.0, "threshold": 0.6},
+    ],
+    "ada-net": [{}, {"weight": 0.3}, {"weight": 0.1}, {"weigh_by_lambda": False}],
+    "meta-gradient": [{}, {"weight": 3.0}, {"weight": 0.3}, {"gamma": 0.5}],
+    "meta-semi": [{}, {"weight": 3.0}, {"rule": "proportional"}, {"horizon": 0.02}],
+    "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}, {"alpha": 0.3}],
+    "remixmatch": [{}, {"weight": 0.5}, {"rotation": 0.1}, {"copies": 4}],
+    "fixmatch": [{}, {"threshold": 0.8}, {"threshold": 0.9, "weight": 0.5}, {"threshold": 0.8, "ramp": 0.2}],
+    "pi-model+sntg": [
+        {"weight": 3.0},
+        {"weight": 10.0},
+        {"weight": 3.0, "sntg": {"weight": 0.1}},
+        {"weight": 3.0, "sntg": {"weight": 1.0}},
+    ],
+    "mean-teacher+sntg": [
+        {"weight": 3.0},
+        {"weight": 10.0},
+        {"weight": 3.0, "sntg": {"weight": 0.1}},
+        {"weight": 3.0, "sntg": {"weight": 1.0}},
+    ],
+    "mean-teacher+swa": [
+        {"weight": 3.0},
+        {"weight": 10.0},
+        {"weight": 3.0, "swa": {"start": 0.8, "period": 0.9}},
+        {"weight": 3.0, "swa": {"start": 0.4, "period": 0.5}},
+    ],
+    "mean-teacher+fast-swa": [
+        {"weight": 3.0},
+        {"weight": 10.0},
+        {"weight": 3.0, "fast-swa": {"start": 0.8, "period": 0.9}},
+        {"weight": 3.0, "fast-swa": {"start": 0.4, "period": 0.5}},
+    ],
+    "mean-teacher+meta": [
+        {"weight": 3.0},
+        {"weight": 10.0},
+        {"weight": 3.0, "meta": {"beta": 0.01}},
+        {"weight": 3.0, "meta": {"beta": 0.5}},
+    ],
+    "vat+ent": [{}, {"ent": {"weight": 0.3}}, {"epsilon": 2.0}, {"epsilon": 2.0, "ent": {"weight": 0.3}}],
+    "vat+ent+sntg": [
+        {},
+        {"ent": {"weight": 0.3}},
+        {"epsilon": 2.0},
+        {"epsilon": 2.0, "ent": {"weight": 0.3}, "sntg": {"weight": 0.1}},
+    ],
+    "vat+vadd": [{}, {"epsilon": 2.0}, {"vadd": {"delta": 0.2}}, {"vadd": {"weight": 0.3}}],
+    "ada-net+fast-swa": [
+        {},
+        {"weight": 0.3},
+        {"weight": 0.1},
+        {"weight": 0.3, "fast-swa": {"start": 0.8, "period": 0.9}},
+    ],
+    "mixmatch+meta": [{}, {"weight": 2.5}, {"weight": 25.0}, {"meta": {"beta": 0.01}}],
+    "fixmatch+meta": [
+        {},
+        {"threshold": 0.8},
+        {"threshold": 0.9, "weight": 0.5},
+        {"threshold": 0.8, "meta": {"beta": 0.01}},
+    ],
+}

@@ -1,0 +1,211 @@
+"""Every method and named composition on one data set under one protocol: same network, batches, steps, SGD, schedule.
+
+    python benchmarks/methods.py tune digits@40              # choose each row's own fields on held-out training images
+    python benchmarks/methods.py table digits@40 --seeds 5   # test errors with the fields chosen
+    python benchmarks/methods.py table cifar10@4000 --steps 1000 --seeds 1 --untuned --rows table1
+    python benchmarks/methods.py cost digits@40              # time and forward passes of a step, interleaved
+
+`tune` gives every row the same number of runs, on one seed that the table does not use, and picks the lowest error on
+250 training images held out with their labels; the test part plays no role. Runs that are finished are not repeated."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import tyro
+from rich.console import Console
+from torch.utils.flop_counter import FlopCounterMode
+
+from semigrad.core import Clock
+from semigrad.methods import METHODS
+from semigrad.parallel import train_all
+from semigrad.report.comparison import comparison_table
+from semigrad.run import Run, configure
+from semigrad.setup import set_up
+from semigrad.training import Step
+
+COMPOSITIONS = (
+    "pi-model+sntg",
+    "mean-teacher+sntg",
+    "mean-teacher+swa",
+    "mean-teacher+fast-swa",
+    "mean-teacher+meta",
+    "vat+ent",
+    "vat+ent+sntg",
+    "vat+vadd",
+    "ada-net+fast-swa",
+    "mixmatch+meta",
+    "fixmatch+meta",
+)
+TABLE1 = (
+    "supervised",
+    "pi-model",
+    "temporal-ensembling",
+    "mean-teacher",
+    "ma-dnn",
+    "mean-teacher+sntg",
+    "vat",
+    "vat+ent",
+    "vat+ent+sntg",
+    "vat+vadd",
+    "tnar",
+    "co-training",
+    "dual-student",
+    "mean-teacher+fast-swa",
+    "ada-net",
+    "ada-net+fast-swa",
+    "meta-gradient",
+)
+TUNING_SEED = 100
+TUNED = Path(__file__).with_name("tuned.json")
+
+Fields = dict[str, Any]
+
+
+def rows() -> dict[str, Fields]:
+    """Every row with its default fields."""
+    return {name: {"name": name} for name in [*METHODS, *COMPOSITIONS]}
+
+
+@dataclass(frozen=True)
+class Options:
+    """All methods under one protocol."""
+
+    work: tyro.conf.Positional[Literal["tune", "table", "cost"]]
+    """What to do."""
+    data: tyro.conf.Positional[str] = "digits@40"
+    """The data and labels."""
+    rows: Literal["all", "table1"] = "all"
+    """All rows, or those of the paper's Table 1."""
+    only: tuple[str, ...] = ()
+    """Only these rows; none: all of them."""
+    seeds: int = 5
+    """Seeds 0, 1, ... for each row of the table."""
+    jobs: int = 2
+    """Runs at a time, each with one thread."""
+    steps: int | None = None
+    """Steps of each run; None: the default of the data."""
+    untuned: bool = False
+    """Default fields, not the chosen ones."""
+    out: Path = Path("runs/methods")
+    """Where the runs go."""
+
+
+def main(options: Options) -> None:
+    names = list(TABLE1) if options.rows == "table1" else list(rows())
+    names = [name for name in names if not options.only or name in options.only]
+    {"tune": tune, "table": table, "cost": cost}[options.work](options, names)
+
+
+def run_for(options: Options, fields: Fields, **settings: Any) -> Run:
+    length = {} if options.steps is None else {"steps": options.steps}
+    return configure(options.data, method=fields, **length, **settings)
+
+
+def carry_out(options: Options, runs: dict[Any, Run]) -> dict[Any, dict[str, Any]]:
+    """The result of every run, under the key it was given by."""
+    places = {
+        key: options.out / f"{run.data.replace(':', '-').replace('/', '-')}_{run.key}" for key, run in runs.items()
+    }
+
+    def tell(path: Path, result: dict[str, Any]) -> None:
+        print(f"{path.name}: {result['seconds']:.0f} s", file=sys.stderr, flush=True)
+
+    results = train_all({places[key]: run for key, run in runs.items()}, options.jobs, tell)
+    return {key: results[place] for key, place in places.items()}
+
+
+def tune(options: Options, names: list[str]) -> None:
+    from benchmarks.candidates import CANDIDATES
+
+    runs = {
+        (name, number): run_for(options, {"name": name, **fields}, seed=TUNING_SEED, validation=250)
+        for name in names
+        for number, fields in enumerate(CANDIDATES.get(name, []))
+    }
+    results = carry_out(options, runs)
+    chosen = json.loads(TUNED.read_text()) if TUNED.exists() else {}
+    for name in names:
+        tried = CANDIDATES.get(name, [])
+        errors = [results[name, number]["validation"]["error"] for number in range(len(tried))]
+        best = min(range(len(tried)), key=errors.__getitem__, default=None)
+        chosen[name] = {"fields": {} if best is None else tried[best], "errors": errors}
+        print(name, chosen[name])
+    TUNED.write_text(json.dumps(chosen, indent=1) + "\n")
+
+
+def table(options: Options, names: list[str]) -> None:
+    chosen = {} if options.untuned else json.loads(TUNED.read_text())
+    runs = {
+        (name, seed): run_for(options, {"name": name, **chosen.get(name, {}).get("fields", {})}, seed=seed)
+        for seed in range(options.seeds)
+        for name in names
+    }
+    results = carry_out(options, runs)
+    errors = {name: [results[name, seed]["error"] for seed in range(options.seeds)] for name in names}
+    first = next(iter(runs.values()))
+    Console(highlight=False, width=120).print(comparison_table(f"{options.data}, {first.steps:,} steps", errors))
+    for name in names:
+        minutes = [results[name, seed]["seconds"] for seed in range(options.seeds)]
+        print(f"{name}: {' '.join(f'{e:.1f}' for e in errors[name])}  ({statistics.median(minutes):.0f} s a run)")
+
+
+def cost(options: Options, names: list[str]) -> None:
+    """One thread; all rows in turns, so that a busy machine hurts all alike; medians over 15 rounds."""
+    torch.set_num_threads(1)
+    works = {name: whole_step(options, name) for name in names}
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(17):
+        for name, work in works.items():
+            started = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - started)
+    medians = {name: statistics.median(measured[2:]) for name, measured in times.items()}
+    forward = multiplications(options)
+    for name, work in works.items():
+        with FlopCounterMode(display=False) as counter:
+            work()
+        passes = counter.get_total_flops() / forward
+        ratio = medians[name] / medians["supervised"]
+        print(f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised {passes:6.1f} forward passes")
+
+
+def multiplications(options: Options) -> int:
+    """Of one forward pass of a labeled batch."""
+    run = run_for(options, {"name": "supervised"})
+    setup = set_up(run, "cpu")
+    x = next(setup.stream.batches(range(1), setup.device)).labeled[0]
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        setup.net.train()(x)
+    return int(counter.get_total_flops())
+
+
+def whole_step(options: Options, name: str) -> Callable[[], None]:
+    """Reading the batch, targets, loss, backward pass and averages; the optimizer's own step is the same for all."""
+    run = run_for(options, {"name": name})
+    setup = set_up(run, "cpu")
+    step = Step(run.method, setup.net, setup.memory).train()
+    number = iter(range(10**9))
+
+    def work() -> None:
+        clock = Clock(next(number), run.steps, run.lr, run.seed)
+        batch = next(setup.stream.batches(range(clock.step, clock.step + 1), setup.device))
+        terms, _ = step(batch, clock)
+        step.zero_grad()
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        run.method.update(step.net, step.memory, clock)
+
+    return work
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    main(tyro.cli(Options))

@@ -1,0 +1,44 @@
+"""Views of feature arrays: noise, dropout and masking, since nothing is known of what the columns mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def noise(features: Tensor, std: Tensor, amount: float, draws: Tensor) -> Tensor:
+    """x + amount · σ_j · ε; features (B, D), std (D,), draws ε (B, D) from N(0, 1)."""
+    return features + amount * std * draws
+
+
+def dropout(features: Tensor, mean: Tensor, share: float, draws: Tensor) -> Tensor:
+    """Features whose draw is below `share` become their mean, and the others move away from theirs by 1/(1 − share),
+    so that the expectation stays."""
+    kept = mean + (features - mean) / (1 - share)
+    return torch.where(draws < share, mean, kept)
+
+
+def mask(features: Tensor, mean: Tensor, share: float, draws: Tensor) -> Tensor:
+    """Features whose draw is below `share` become their mean; the others stay."""
+    return torch.where(draws < share, mean, features)
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """How strongly views of feature arrays differ from the rows: weak ones by noise, strong ones by all three."""
+
+    noise: float = 0.0
+    dropout: float = 0.0
+    mask: float = 0.0
+
+    def view(self, kind: str, features: Tensor, mean: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
+        """A weak or strong view (B, D); every row uses its own row of draws."""
+        size = tuple(features.shape)
+        rows = noise(features, std, self.noise, torch.from_numpy(draws.standard_normal(size)).to(features))
+        if kind == "weak":
+            return rows
+        rows = dropout(rows, mean, self.dropout, torch.from_numpy(draws.random(size)).to(features))
+        return mask(rows, mean, self.mask, torch.from_numpy(draws.random(size)).to(features))

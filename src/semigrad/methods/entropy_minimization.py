@@ -1,0 +1,93 @@
+"""Semi-supervised Learning by Entropy Minimization (Grandvalet, Bengio; 2004), alone and on top of another method.
+
+    H(f) = −Σ_c f_c log f_c
+    L = CE(f(x), y) + w(t) (1/B) Σ_i H(f(u_i))      EntropyMinimization
+    L = L_host      + w(t) (1/B) Σ_i H(f(u_i))      Ent, u the view that the host trains on
+    w(t) = w · min(t/T, 1)
+
+Gradients flow through both factors of H. The paper trains logistic regression and weighs the entropy by λ; w = 1, with
+no ramp, is what the authors of VAT add to theirs.
+
+Ent reads the prediction off the host's own pass over u, where there is one with a gradient: it is then the one that
+the host trains, under its dropout masks, and costs nothing. Else it makes a pass of its own, which leaves BatchNorm's
+running statistics to the host.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+from torch.nn import functional as F
+
+from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
+from semigrad.ops import entropy
+from semigrad.passes import head, statistics_kept, watch
+
+
+@dataclass(frozen=True)
+class EntropyMinimization(Method):
+    """Predictions on unlabeled examples are made certain."""
+
+    paper: ClassVar[str] = "Grandvalet, Bengio: Semi-supervised Learning by Entropy Minimization, 2004"
+
+    weight: float = 1.0
+    """Weight w of the entropy."""
+    ramp: float = 0.0
+    """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
+            return [f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}."]
+        return []
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        (x,), (u,) = batch.labeled, batch.unlabeled
+        with clock.masks("labeled"):
+            labeled = F.cross_entropy(net(x), batch.labels)
+        with clock.masks("unlabeled"):
+            logits = net(u)
+        return {"labeled": labeled, "entropy": self.weight * clock.ramp(self.ramp) * entropy(logits).mean()}
+
+
+@dataclass(frozen=True)
+class Ent(Modifier):
+    """Adds the entropy of the network's prediction on the view that the host trains on."""
+
+    paper: ClassVar[str] = "Grandvalet, Bengio: Semi-supervised Learning by Entropy Minimization, 2004"
+
+    weight: float = 1.0
+    """Weight w of the entropy."""
+    ramp: float = 0.0
+    """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        found = super().problems(batch, unlabeled_batch)
+        if not self.host.views:
+            name = type(self.host).__name__
+            found.append(f"ent needs unlabeled examples; {name} looks at none. Use entropy-minimization instead.")
+        inner = self.host
+        while isinstance(inner, Modifier) and not isinstance(inner, Ent):
+            inner = inner.host
+        if isinstance(inner, EntropyMinimization | Ent):
+            found.append("The host minimizes the entropy already; raise its weight instead of adding ent.")
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
+            found.append(
+                f"weight and ramp of ent must be finite and not negative; given: {self.weight} and {self.ramp}."
+            )
+        return found
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        u = batch.unlabeled[self.student_view]
+        with watch(net) as watched:
+            terms = super().loss(net, memory, batch, guess, clock)
+        h = watched.of(u)
+        if h is not None:
+            logits = head(net, h)
+        else:
+            with clock.masks("entropy"), statistics_kept(net):
+                logits = net(u)
+        added = self.weight * clock.ramp(self.ramp) * entropy(logits).mean()
+        return {**terms, "entropy": terms.get("entropy", 0.0) + added}  # a host may have some of its own

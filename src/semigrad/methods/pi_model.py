@@ -1,0 +1,66 @@
+"""Temporal Ensembling for Semi-Supervised Learning (Laine, Aila; 2017): the Π-model.
+
+    L = CE(f(x), y) + w(t) (1/B) Σ_i ‖f(u'_i) − f(u''_i)‖²      two views, two dropout masks, one network
+    w(t) = w exp(−5 (1 − t/T)²)                                 until t = T, then w
+
+Gradients flow through both branches, as in the original code; `detach` stops them in the second, as later ports do.
+Both run in train mode, and only the first moves BatchNorm's running statistics, for there too one branch alone does.
+The original runs one mixed batch: it averages the squared error over labeled images too and over the classes, and
+divides the cross-entropy by the whole batch. Here the error is summed over the classes, so its weights (100 times the
+share of labeled examples: 8 on CIFAR-10 with 4,000 labels) are to be divided by their number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+from torch.nn import functional as F
+
+from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.passes import statistics_kept
+
+
+@dataclass(frozen=True)
+class PiModel(Method):
+    """Two noisy passes of one network over two views of an example must agree."""
+
+    paper: ClassVar[str] = "Laine, Aila: Temporal Ensembling for Semi-Supervised Learning, 2017"
+    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
+    guesses: ClassVar[bool] = True
+
+    weight: float = 1.0
+    """Weight w of the squared error, summed over the classes, at the end of the ramp."""
+    ramp: float = 0.2
+    """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
+    detach: bool = False
+    """Stop the gradient in the second branch: its prediction is then a target."""
+    whole_batch: bool = False
+    """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
+
+    @property
+    def soft_targets(self) -> bool:  # type: ignore[override]
+        return self.detach  # what carries a gradient cannot be replaced
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
+            return [f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}."]
+        return []
+
+    def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
+        with clock.masks("second branch"), statistics_kept(net):
+            targets = net(batch.unlabeled[1]).softmax(1)
+        return {"targets": targets.detach() if self.detach else targets}
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        (x,), u = batch.labeled, batch.unlabeled[0]
+        with clock.masks("labeled"):
+            labeled = F.cross_entropy(net(x), batch.labels)
+        if self.whole_batch:
+            labeled = labeled * len(x) / (len(x) + len(u))
+        with clock.masks("unlabeled"):
+            p = net(u).softmax(1)
+        weight = self.weight * clock.gaussian_ramp(self.ramp)
+        return {"labeled": labeled, "consistency": weight * self.divergence(p, guess["targets"]).mean()}

@@ -1,0 +1,71 @@
+"""Pseudo-Label: The Simple and Efficient Semi-Supervised Learning Method for Deep Neural Networks (Lee; 2013).
+
+    q_i = one-hot of argmax_c f_c(u_i),  m_i = 1[max_c f_c(u_i) ≥ τ]
+    L = CE(f(x), y) + w(t) (1/B) Σ_i m_i CE(f(u_i), q_i)
+    w(t) = w · min(t/T, 1)
+
+The labels are made anew in every step, by a pass in eval mode: they are then what the network answers, whatever the
+dropout mask and the other rows of the batch, and no running statistics move. In the paper w is 0 for a first stretch of
+epochs, then rises linearly; here it rises from the start, over a share of the run. The paper has no threshold τ: 0
+counts every row. The mean is over all rows, also those below τ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.ops import one_hot
+from semigrad.passes import eval_mode
+
+
+@dataclass(frozen=True)
+class PseudoLabel(Method):
+    """The network's own answer, as a hard label, is trained on with a rising weight."""
+
+    paper: ClassVar[str] = (
+        "Lee: Pseudo-Label: The Simple and Efficient Semi-Supervised Learning Method for Deep Neural Networks, 2013"
+    )
+    guesses: ClassVar[bool] = True
+    soft_targets: ClassVar[bool] = True
+
+    weight: float = 1.0
+    """Weight w of the cross-entropy to the pseudo-labels, at the end of the ramp."""
+    ramp: float = 0.4
+    """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
+    threshold: float = 0.0
+    """Confidence τ below which a row does not count."""
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        found = []
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
+            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
+        if not 0 <= self.threshold <= 1:
+            found.append(f"threshold must be between 0 and 1; given: {self.threshold}.")
+        return found
+
+    @torch.no_grad()
+    def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
+        with eval_mode(net):
+            p = net(batch.unlabeled[0]).softmax(1)
+        confidence, answer = p.max(1)
+        return {"targets": one_hot(answer, p.shape[1], p), "weights": (confidence >= self.threshold).to(p)}
+
+    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
+        """−Σ_c q_c log p_c; a probability that has become 0 has no logarithm."""
+        return -(targets * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(1)
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        (x,), (u,) = batch.labeled, batch.unlabeled
+        with clock.masks("labeled"):
+            labeled = F.cross_entropy(net(x), batch.labels)
+        with clock.masks("unlabeled"):
+            p = net(u).softmax(1)
+        distance = guess["weights"] * self.divergence(p, guess["targets"])
+        return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * distance.mean()}

@@ -1,0 +1,78 @@
+"""Smooth Neighbors on Teacher Graphs for Semi-supervised Learning (Luo, Zhu, Li, Ren, Zhang; 2018).
+
+    ŷ = y for a labeled example, argmax q for an unlabeled one with the host's target q
+    s_ij = 1[ŷ_i = ŷ_j],   d²_ij = mean over the features of (h_i − h_j)²
+    ℓ_ij = s d² + (1 − s) max(0, m − d)²                      neighbors together, others a margin m apart
+    L = L_host + k·w(t) · mean of ℓ over the pairs
+
+Labeled and unlabeled rows are paired at random, each in one pair at most, afresh in every step; of an odd number one
+stays out. The original pairs the halves of a batch that was mixed at random, which is the same in distribution. Its w
+is that of the host's consistency term with the share of labeled examples in it; here k is the weight itself and the
+Gaussian ramp w its own, so that k does not depend on the host. h are the features in front of the head, from the passes
+that the host runs anyway; an example that it does not pass through the network as it is gets a pass of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
+from semigrad.passes import features, statistics_kept, watch
+
+
+@dataclass(frozen=True)
+class SNTG(Modifier):
+    """Features of examples with one class by the host's targets are pulled together, others pushed apart."""
+
+    paper: ClassVar[str] = "Luo, Zhu, Li, Ren, Zhang: Smooth Neighbors on Teacher Graphs, 2018"
+
+    weight: float = 0.4
+    """Weight k of the term."""
+    margin: float = 1.0
+    """Distance m from which on a pair of different classes is left alone."""
+    ramp: float = 0.2
+    """Length of the Gaussian rise of the weight: a share of the run up to 1, above that steps."""
+
+    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
+        found, name = super().problems(batch, unlabeled_batch), type(self.host).__name__
+        if not self.host.guesses:
+            found.append(f"sntg needs targets of unlabeled examples; {name} has none.")
+        inner: Method = self
+        while isinstance(inner, Modifier):
+            inner = inner.host
+            if isinstance(inner, SNTG):
+                found.append(f"{name} has the term of sntg already; it can be there only once.")
+        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf and 0 < self.margin < math.inf):
+            found.append(
+                "weight and ramp of sntg must be finite and not negative, its margin finite and positive; given: "
+                f"{self.weight}, {self.ramp} and {self.margin}."
+            )
+        return found
+
+    def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
+        rows = []
+        with watch(net) as watched:
+            terms = super().loss(net, memory, batch, guess, clock)
+        for x in (batch.labeled[0], batch.unlabeled[self.student_view]):
+            h = watched.of(x)
+            if h is None:
+                with clock.masks("sntg"), statistics_kept(net):
+                    h = features(net, x)
+            rows.append(h)
+        h, y = torch.cat(rows), torch.cat([batch.labels, guess["targets"].argmax(1)])
+        order = clock.draw("sntg", lambda rng, count: rng.permutation(count), len(h))
+        first, second = order[: len(h) // 2 * 2].reshape(-1, 2).unbind(1)  # places 2i and 2i + 1 of the permuted rows
+        pairs = self.pull_or_push(h[first], h[second], y[first] == y[second])
+        return {**terms, "neighbors": self.weight * clock.gaussian_ramp(self.ramp) * pairs.mean()}
+
+    def pull_or_push(self, first: Tensor, second: Tensor, same: Tensor) -> Tensor:
+        """ℓ, one number for each pair."""
+        squared = (first - second).square().mean(1)
+        # without it the root's slope at distance 0 is infinite, and infinity times 0 no number
+        distance = (squared + torch.finfo(squared.dtype).eps ** 2).sqrt()
+        return torch.where(same, squared, (self.margin - distance).clamp(min=0).square())

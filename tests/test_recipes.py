@@ -1,0 +1,99 @@
+"""The recipes of the originals: each builds a run for its data, says all it must, and keeps the published figures."""
+
+import subprocess
+import sys
+
+import pytest
+
+from semigrad.methods import METHODS, parts
+from semigrad.methods.swa import FastSWA
+from semigrad.recipes import DEFAULTS, RECIPES
+from semigrad.recipes.originals import ORIGINALS
+from semigrad.recipes.paper import PAPER
+from semigrad.run import Run, configure, from_layers
+from semigrad.schedule import learning_rate, momentum
+
+DATA = {"cifar10": "cifar10@4000", "cifar100": "cifar100@10000", "svhn": "svhn@1000", "imagenet": "imagenet:x@10%"}
+
+
+def original(name: str) -> Run:
+    return configure(DATA[name.rpartition("-")[2]], recipe=name)
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_every_original_builds_a_run_for_its_data(name):
+    run = original(name)
+    assert run.problems() == []
+    assert run.method.problems(run.batch, run.unlabeled_rows) == []
+    assert run.steps >= 48_000
+    assert from_layers(run.data, [run.to_dict()]) == run
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_an_original_leaves_nothing_to_the_defaults_of_the_data(name):
+    """What a data set sets for a laptop must not leak into a recipe."""
+    said = set().union(*(layer.keys() for layer in DEFAULTS.values()))
+    assert said | {"optimizer", "lr", "momentum", "weight_decay", "unlabeled_batch"} <= ORIGINALS[name].keys()
+
+
+def test_no_name_is_given_twice():
+    assert not PAPER.keys() & ORIGINALS.keys()
+    assert {**PAPER, **ORIGINALS} == RECIPES
+
+
+def test_every_published_method_has_a_recipe():
+    named = {name for layer in ORIGINALS.values() for name in [layer["method"]["name"].partition("+")[0]]}
+    without = {"supervised", "entropy-minimization", "pseudo-label", "meta-gradient", "meta-semi"}
+    # a baseline, two without settings for images of today, one with recipes of its own, one known by its abstract
+    assert named == METHODS.keys() - without
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [
+        ("pi-model-cifar10", 8.0 / 10), ("pi-model-cifar100", 20.0 / 100), ("pi-model-svhn", 1.365 / 10),
+        ("temporal-ensembling-cifar10", 2.4 / 10), ("temporal-ensembling-svhn", 0.4095 / 10),
+        ("temporal-ensembling-cifar100", 20.0 / 100), ("mean-teacher-cifar10", 8.0 / 10),
+        ("mixmatch-cifar10", 7.5), ("mixmatch-svhn", 25.0), ("mixmatch-cifar100", 1.5),
+    ],
+)  # fmt: skip
+def test_weights_of_squared_errors_are_divided_by_the_classes(name, weight):
+    assert original(name).method.weight == pytest.approx(weight, rel=1e-3)
+
+
+def test_steps_from_epochs():
+    steps = {
+        "pi-model-cifar10": 150_000, "mean-teacher-svhn": 180_000, "vat-cifar10": 200_000, "vat-svhn": 48_000,
+        "vadd-cifar10": 120_000, "tnar-cifar10": 200_400, "ma-dnn-cifar10": 460_000, "ma-dnn-svhn": 289_000,
+        "co-training-cifar10": 300_000, "fast-swa-cifar10": 1_104_000, "ada-net-cifar10": 1_024_000,
+        "dual-student-cifar100": 123_600, "fixmatch-cifar10": 1_048_576,
+    }  # fmt: skip
+    assert {name: original(name).steps for name in steps} == steps
+
+
+def test_learning_rates_at_named_points():
+    pi, vat, fix = original("pi-model-cifar10"), original("vat-cifar10"), original("fixmatch-cifar10")
+    assert learning_rate(pi, 0) == pytest.approx(0.003 * 0.0067379, rel=1e-4)
+    assert [learning_rate(pi, epoch * 500) for epoch in (80, 250)] == pytest.approx([0.003, 0.003])
+    assert momentum(pi, 150_000) == pytest.approx(0.5, abs=1e-4)
+    assert [learning_rate(vat, epoch * 400) for epoch in (0, 460, 480)] == pytest.approx([1e-3, 1e-3, 5e-4])
+    assert [momentum(vat, epoch * 400) for epoch in (459, 460)] == [0.9, 0.5]
+    assert learning_rate(fix, 2**20) == pytest.approx(0.03 * 0.19509, rel=1e-4)
+    shake = original("mean-teacher-shake-shake-cifar10")
+    assert learning_rate(shake, shake.steps) == pytest.approx(0.05 * 0.0495, rel=1e-3)
+
+
+def test_fast_swa_counts_in_its_epochs():
+    for name, epochs, batches in (("fast-swa-cifar10", 1200, 920), ("fast-swa-cifar100", 780, 412)):
+        run = original(name)
+        _, (modifier,) = parts(run.method)
+        assert isinstance(modifier, FastSWA)
+        moments = [e for e in range(1, epochs + 1) if modifier.averages_after(e * batches, run.steps)]
+        assert moments == list(range(150, epochs + 1, 3))
+        assert not modifier.averages_after(150 * batches + 1, run.steps)
+        assert run.method.schedule(180 * batches, run.steps) == pytest.approx(0.1883, abs=1e-4)
+
+
+def test_reading_them_needs_no_torch():
+    code = "import sys; import semigrad.recipes; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
