@@ -99,7 +99,8 @@ def test_a_watched_pass_has_the_value_and_the_gradients_of_an_own_pass(net):
     u = images(1)
     with watch(net) as watched, CLOCK.masks("a"):
         given = net(u)
-    reused = head(net, watched.of(u))
+    reused = watched.of(u).logits
+    assert torch.equal(head(net, watched.of(u).features), reused)
     with CLOCK.masks("a"):
         own = net(u)
     assert torch.equal(reused, given)
@@ -135,7 +136,7 @@ def test_the_last_differentiable_pass_counts(net):
             last = net(u)
         with torch.no_grad(), CLOCK.masks("c"):
             net(u)
-    assert torch.equal(head(net, watched.of(u)), last)
+    assert torch.equal(watched.of(u).logits, last)
 
 
 def test_halves_called_on_their_own_are_not_taken_for_passes(net):
@@ -145,14 +146,14 @@ def test_halves_called_on_their_own_are_not_taken_for_passes(net):
         net(other)
         head(net, features(net, u))
     assert watched.of(u) is None
-    assert len(watched.inputs) == len(watched.features) == 1
+    assert len(watched.passes) == 1
 
 
 def test_nothing_is_watched_afterwards(net):
     with pytest.raises(ValueError, match="enough"), watch(net) as watched:
         raise ValueError("enough")
     net(images(1))
-    assert watched.inputs == []
+    assert watched.passes == []
     assert not net._forward_pre_hooks
     assert not net.head._forward_pre_hooks
 

@@ -37,7 +37,8 @@ def seed_network(seed: int, device: torch.device) -> None:
     takes a tenth of a millisecond for it."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
+        with torch.cuda.device(device):  # which need not be the current one
+            torch.cuda.manual_seed(seed)
     elif device.type == "mps":
         torch.mps.manual_seed(seed)
 
@@ -45,8 +46,13 @@ def seed_network(seed: int, device: torch.device) -> None:
 @contextlib.contextmanager
 def random_state_kept(device: torch.device) -> Iterator[None]:
     """Whatever is drawn inside, the random state is as before afterwards."""
+    apple = torch.mps.get_rng_state() if device.type == "mps" else None
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield
+        try:
+            yield
+        finally:
+            if apple is not None:
+                torch.mps.set_rng_state(apple)
 
 
 _exact_gradients = contextvars.ContextVar("exact_gradients", default=False)
@@ -283,6 +289,10 @@ class Modifier(Method):
 
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         return self.host.predictor(net, _host(memory), (self.for_host(batch) for batch in batches))
+
+    def hosts(self) -> list[Method]:
+        """The host, its host where it is a modifier too, and so on."""
+        return [self.host, *(self.host.hosts() if isinstance(self.host, Modifier) else [])]
 
     def for_host(self, batch: Batch) -> Batch:
         """The batch with the host's views alone."""

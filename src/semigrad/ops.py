@@ -21,6 +21,11 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return -(targets * logits.log_softmax(1)).sum(1).mean()
 
 
+def cross_entropy_rows(probabilities: Tensor, targets: Tensor) -> Tensor:
+    """−Σ_c y_c log f_c, one number for each row; a probability that has become 0 has no logarithm."""
+    return -(targets * probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()).sum(1)
+
+
 def squared_error(probabilities: Tensor, targets: Tensor) -> Tensor:
     """(1/B) Σ_i ‖f_i − y_i‖²: summed over the classes, averaged over the batch."""
     return (probabilities - targets).square().sum(1).mean()
@@ -74,6 +79,11 @@ def clip_to_simplex(rows: Tensor) -> Tensor:
     negative entries are cut, so the division is safe."""
     positive = rows.clamp(min=0)
     return positive / positive.sum(1, keepdim=True)
+
+
+def onto_plane(rows: Tensor) -> Tensor:
+    """The nearest rows that sum to one."""
+    return rows - (rows.sum(1, keepdim=True) - 1) / rows.shape[1]
 
 
 def project_to_simplex(rows: Tensor) -> Tensor:

@@ -56,39 +56,48 @@ def statistics_kept(net: nn.Module) -> Iterator[None]:
 
 
 @dataclass
+class Pass:
+    """One pass of a network over a batch, with its graph."""
+
+    x: Tensor
+    features: Tensor
+    logits: Tensor
+
+
+@dataclass
 class Watched:
-    """The passes that somebody else ran over some inputs, as features with their graph."""
+    """The passes that somebody else ran."""
 
-    inputs: list[Tensor] = field(default_factory=list)
-    features: list[Tensor] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
 
-    def of(self, x: Tensor) -> Tensor | None:
-        """The features of the last pass over this very tensor that can be differentiated, if there was one."""
-        pairs = zip(self.inputs, self.features, strict=True)
-        found = [h for seen, h in pairs if seen is x and h.requires_grad]
+    def of(self, x: Tensor) -> Pass | None:
+        """The last pass over this very tensor that can be differentiated, if there was one."""
+        found = [seen for seen in self.passes if seen.x is x and seen.features.requires_grad]
         return found[-1] if found else None
 
 
 @contextlib.contextmanager
 def watch(net: nn.Module) -> Iterator[Watched]:
-    """Watch the calls `net(x)` made inside, so that a term on the features of x need not run the network again.
+    """Watch the calls `net(x)` made inside, so that another term on the same x need not run the network again.
 
     Copies of the network are not watched; `torch.func.functional_call` with other weights cannot be told apart."""
     watched = Watched()
-    given: list[Tensor] = []
+    seen: list[Tensor] = []
 
-    def enter(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if module is net:  # a copy made inside has copies of the hooks
-            given.append(inputs[0])
+    def enter(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen.clear()
 
     def reach_head(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if given:  # called on its way through the whole network
-            watched.inputs.append(given.pop())
-            watched.features.append(inputs[0])
+        seen.append(inputs[0])
+
+    def leave(module: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+        if module is net and len(seen) == 1:  # a copy made inside has copies of the hooks
+            watched.passes.append(Pass(inputs[0], seen[0], logits))
 
     hooks = [
         net.register_forward_pre_hook(enter),
         net.head.register_forward_pre_hook(reach_head),  # type: ignore[union-attr]
+        net.register_forward_hook(leave),
     ]
     try:
         yield watched

@@ -32,6 +32,7 @@ def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
         f"{_plural(run.steps, 'step')}: each labeled example is seen "
         f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",
+        *([] if run.method.schedule(0, run.steps) is None else ["The learning rate follows the method's own cycles."]),
         *([f"Before them, {_plural(run.prologue, 'step')} to prepare."] if run.prologue else []),
         *describe_cost(run, setup, step),
     ]

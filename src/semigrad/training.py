@@ -161,12 +161,15 @@ def learning_rate_of(run: Run, step: int) -> float:
 
 @torch.no_grad()
 def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
-    """How good the pseudo-labels are, where the truth is known; for reporting only."""
+    """How good the pseudo-labels are that count, where the truth is known, and how many those are; for reporting."""
     if "targets" not in guess:
         return {}
     confidence, answer = guess["targets"].max(1)
-    figures = {"pseudo_label_confidence": confidence.mean().item()}
-    known = truth >= 0
+    counted = guess["weights"] > 0 if "weights" in guess else torch.ones_like(answer, dtype=torch.bool)
+    figures = {"pseudo_label_share": counted.float().mean().item()} if "weights" in guess else {}
+    if counted.any():
+        figures["pseudo_label_confidence"] = confidence[counted].mean().item()
+    known = counted & (truth >= 0)
     if known.any():
         figures["pseudo_label_accuracy"] = (answer[known] == truth[known]).float().mean().item()
     return figures

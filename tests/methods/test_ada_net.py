@@ -14,7 +14,7 @@ from semigrad.core import Clock
 from semigrad.methods.ada_net import AdaNet, reverse_gradient
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
 
 SMALL = AdaNet(hidden=12)
 
@@ -108,7 +108,7 @@ def test_the_mixed_term_is_the_formula_row_by_row(weighed):
 
 def test_pseudo_labels_are_eval_mode_detached_and_leave_the_network():
     trial = Trial(SMALL, drop=0.5, dtype=torch.float64)
-    trial.net.body.insert(2, nn.BatchNorm1d(16).double())
+    trial.net.body.insert(2, nn.BatchNorm1d(WIDTH).double())
     given = doubled(batch(SMALL))
     before = copy.deepcopy(trial.net.state_dict())
     targets = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
@@ -154,7 +154,7 @@ def test_weight_zero_without_mixup_is_supervised_bit_for_bit():
 @pytest.mark.parametrize(("mixup", "passes"), [(True, 1), (False, 2)])
 def test_batch_statistics_move_once_a_training_pass(mixup, passes):
     net = network()
-    net.body.insert(2, nn.BatchNorm1d(16))
+    net.body.insert(2, nn.BatchNorm1d(WIDTH))
     method = replace(SMALL, mixup=mixup)
     memory = method.init(net, task())
     assert net.body[2].num_batches_tracked == 0

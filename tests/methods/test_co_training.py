@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.co_training import CoTraining, attack, jensen_shannon
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
 
 
 def doubled(given):
@@ -88,7 +88,7 @@ def test_the_attack_on_a_linear_network_is_the_closed_form():
 
 def test_the_attack_raises_the_loss_and_touches_neither_parameters_nor_statistics():
     net = network(drop=0.5).double()
-    net.body.insert(2, nn.BatchNorm1d(16).double())
+    net.body.insert(2, nn.BatchNorm1d(WIDTH).double())
     before = copy.deepcopy(net.state_dict())
     x, u = torch.rand(8, 6).double(), torch.rand(8, 6).double()
     y = torch.randint(3, (8,), generator=torch.Generator().manual_seed(0))
@@ -237,7 +237,7 @@ def test_the_ramp_is_gaussian_on_both_shared_terms():
 def test_labeled_unlabeled_and_adversarial_passes_move_statistics_and_the_attack_does_not():
     def normalized():
         net = network(drop=0.0)
-        net.body.insert(2, nn.BatchNorm1d(16))
+        net.body.insert(2, nn.BatchNorm1d(WIDTH))
         return net
 
     method, net = CoTraining(), normalized()

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.dual_student import DualStudent, who_learns
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
 
 A, B = torch.tensor([0.9, 0.1]).double(), torch.tensor([0.1, 0.9]).double()
 
@@ -180,7 +180,7 @@ def test_the_ramp_is_gaussian_on_both_unlabeled_terms():
 def test_every_pass_moves_batch_statistics():
     def normalized():
         net = network(drop=0.0)
-        net.body.insert(2, nn.BatchNorm1d(16))
+        net.body.insert(2, nn.BatchNorm1d(WIDTH))
         return net
 
     method, net = DualStudent(), normalized()

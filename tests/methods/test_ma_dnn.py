@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.ma_dnn import MemoryAssisted
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
 
 
 def doubled(given):
@@ -95,7 +95,7 @@ def test_one_example_of_a_class_moves_a_quarter_of_the_way_and_absent_classes_st
 
 def test_at_first_keys_are_zero_and_values_uniform_and_values_stay_on_the_simplex():
     trial = Trial(MemoryAssisted(), dtype=torch.float64)
-    assert torch.equal(trial.memory.keys, torch.zeros(3, 16).double())
+    assert torch.equal(trial.memory.keys, torch.zeros(3, WIDTH).double())
     assert torch.allclose(trial.memory.values, torch.full((3, 3), 1 / 3).double())
     trial.steps(0, 30)
     assert torch.allclose(trial.memory.values.sum(1), torch.ones(3).double(), atol=1e-7)
@@ -158,10 +158,10 @@ def test_the_ramp_is_linear():
 
 def test_making_the_memory_leaves_the_network_as_it_was():
     net = network()
-    net.body.insert(2, nn.BatchNorm1d(16))
+    net.body.insert(2, nn.BatchNorm1d(WIDTH))
     before = copy.deepcopy(net.state_dict())
     memory = MemoryAssisted().init(net, task())
-    assert memory.keys.shape == (3, 16)
+    assert memory.keys.shape == (3, WIDTH)
     assert memory.values.shape == (3, 3)
     assert net.training
     assert net.body[2].training
@@ -170,7 +170,7 @@ def test_making_the_memory_leaves_the_network_as_it_was():
 
 def test_both_passes_move_batch_statistics():
     net = network(drop=0.0)
-    net.body.insert(2, nn.BatchNorm1d(16))
+    net.body.insert(2, nn.BatchNorm1d(WIDTH))
     method = MemoryAssisted()
     method.loss(net, method.init(net, task()), batch(method), {}, CLOCK)
     assert net.body[2].num_batches_tracked == 2

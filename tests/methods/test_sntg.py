@@ -15,6 +15,7 @@ from semigrad.core import Clock, Method
 from semigrad.methods.meta import Meta
 from semigrad.methods.sntg import SNTG
 from semigrad.methods.supervised import Supervised
+from semigrad.methods.temporal_ensembling import TemporalEnsembling
 from semigrad.methods.vadd import VAdDTerm
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
@@ -75,7 +76,9 @@ def features(trial, given, clock=CLOCK, names=("labeled", "second")):
 
 
 @pytest.mark.parametrize("margin", [0.2, 1.0])
-@pytest.mark.parametrize(("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("sntg", "sntg"))])
+@pytest.mark.parametrize(
+    ("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("sntg labeled", "sntg unlabeled"))]
+)
 @pytest.mark.parametrize(("labeled", "unlabeled"), [(8, 8), (3, 8), (1, 1), (2, 3)])
 def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlabeled):
     trial = Trial(SNTG(host, margin=margin, weight=0.7), dtype=torch.float64)
@@ -91,6 +94,44 @@ def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlab
     expected, pairs = brute(features(trial, given, names=names), y, CLOCK, margin)
     assert pairs == (labeled + unlabeled) // 2
     assert trial.terms(given)["neighbors"].item() == pytest.approx(0.7 * expected, rel=1e-12)
+
+
+@dataclass(frozen=True)
+class Doubtful(Host):
+    """Every third target does not count."""
+
+    def guess(self, net, memory, batch, clock):
+        weights = (torch.arange(len(batch.unlabeled[0])) % 3 > 0).to(batch.unlabeled[0])
+        return {**super().guess(net, memory, batch, clock), "weights": weights}
+
+
+def test_a_target_without_weight_is_in_no_pair():
+    trial = Trial(SNTG(Doubtful(), weight=1.0), dtype=torch.float64)
+    given = batch(trial.method).map(lambda x: x.double())
+    with CLOCK.masks("first"):
+        y = [*given.labels.tolist(), *trial.net(given.unlabeled[0]).argmax(1).tolist()]
+    counts = [True] * 8 + [row % 3 > 0 for row in range(8)]
+    h = features(trial, given).tolist()
+    order = CLOCK.draw("sntg", lambda rng, rows: rng.permutation(rows), 16).tolist()
+    costs = []
+    for i, j in zip(order[::2], order[1::2], strict=True):
+        squared = sum((a - b) ** 2 for a, b in zip(h[i], h[j], strict=True)) / len(h[i])
+        if counts[i] and counts[j]:
+            costs.append(squared if y[i] == y[j] else max(0.0, 1.0 - math.sqrt(squared)) ** 2)
+    assert 0 < len(costs) < 8
+    assert trial.terms(given)["neighbors"].item() == pytest.approx(sum(costs) / len(costs), rel=1e-12)
+
+
+def test_before_temporal_ensembling_has_seen_anything_only_labeled_rows_are_paired():
+    trial = Trial(SNTG(TemporalEnsembling(), weight=1.0), dtype=torch.float64)
+    given = batch(trial.method).map(lambda x: x.double())
+    trial.net.zero_grad()
+    terms = trial.terms(given)
+    (gradient,) = torch.autograd.grad(terms["neighbors"], trial.net.body[1].weight)
+    moved = dataclasses.replace(given, unlabeled=(1 - given.unlabeled[0],))
+    other = Trial(SNTG(TemporalEnsembling(), weight=1.0), dtype=torch.float64)
+    (again,) = torch.autograd.grad(other.terms(moved)["neighbors"], other.net.body[1].weight)
+    assert torch.equal(gradient, again)
 
 
 def test_pairs_are_drawn_afresh_in_every_step_and_mix_the_two_batches():

@@ -164,10 +164,13 @@ def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterat
             collate_fn=_as_it_is,
         )
         read = iter(loader)
-    for item in read:
-        if isinstance(item, InputError):
-            raise item
-        yield item
+    try:
+        for item in read:
+            if isinstance(item, InputError):
+                raise item
+            yield item
+    finally:
+        del read  # ends the workers: a traceback that is kept would keep them too, to the end of the process
 
 
 def _as_it_is(item: Any) -> Any:

@@ -33,7 +33,7 @@ from semigrad.metagrad.problem import (
     squared_distance,
     undisturbed,
 )  # fmt: skip
-from semigrad.ops import clip_to_simplex, project_to_simplex
+from semigrad.ops import clip_to_simplex, onto_plane, project_to_simplex
 
 __all__ = [
     "OPERATORS",
@@ -113,7 +113,10 @@ def meta_pseudo_labels(
         if step == 0:  # what is not moved is not projected either: β = 0 leaves a host's targets to the bit
             with torch.no_grad():
                 return problem.predict(problem.parameters) if problem.target is None else problem.target.clone()
-        return project_labels(operator.labels(problem, step), project)
+        labels = operator.labels(problem, step)
+    if project in ("clip", "euclidean") and options.get("target") is not None:
+        labels = onto_plane(labels)  # the network's own prediction stays on it by itself, under squared error
+    return project_labels(labels, project)
 
 
 def meta_gradient(

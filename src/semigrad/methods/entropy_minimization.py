@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
 from semigrad.ops import entropy
-from semigrad.passes import head, statistics_kept, watch
+from semigrad.passes import statistics_kept, watch
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,7 @@ class Ent(Modifier):
         if not self.host.views:
             name = type(self.host).__name__
             found.append(f"ent needs unlabeled examples; {name} looks at none. Use entropy-minimization instead.")
-        inner = self.host
-        while isinstance(inner, Modifier) and not isinstance(inner, Ent):
-            inner = inner.host
-        if isinstance(inner, EntropyMinimization | Ent):
+        if any(isinstance(host, EntropyMinimization | Ent) or getattr(host, "entropy", 0) for host in self.hosts()):
             found.append("The host minimizes the entropy already; raise its weight instead of adding ent.")
         if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
             found.append(
@@ -83,11 +80,11 @@ class Ent(Modifier):
         u = batch.unlabeled[self.student_view]
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
-        h = watched.of(u)
-        if h is not None:
-            logits = head(net, h)
+        seen = watched.of(u)
+        if seen is not None:
+            logits = seen.logits
         else:
             with clock.masks("entropy"), statistics_kept(net):
                 logits = net(u)
         added = self.weight * clock.ramp(self.ramp) * entropy(logits).mean()
-        return {**terms, "entropy": terms.get("entropy", 0.0) + added}  # a host may have some of its own
+        return {**terms, "entropy": added}

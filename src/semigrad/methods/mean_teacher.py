@@ -12,8 +12,8 @@ original in PyTorch is initialized on its own; here it starts as a copy.
 
 The teacher runs in train mode, with its own dropout and batch statistics, and its running statistics are of its own
 passes: the average is over parameters alone. The original averages over the classes and over labeled images too: its
-weights of the squared error are to be divided by the number of classes, those of KL are not. Its second head for
-consistency is left out.
+weights of the squared error are to be divided by the number of classes, those of KL are not, and without `whole_batch`
+all by the share of labeled rows in its batch. Its second head for consistency is left out.
 """
 
 from __future__ import annotations
@@ -87,9 +87,13 @@ class MeanTeacher(Method):
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
         with clock.masks("unlabeled"):
-            p = net(u).softmax(1)
+            logits = net(u)
+        if self.distance == "squared":
+            distance = self.divergence(logits.softmax(1), guess["targets"])
+        else:  # as `divergence`, with a slope where a probability has become 0
+            distance = -(guess["targets"] * logits.log_softmax(1)).sum(1) - torch.special.entr(guess["targets"]).sum(1)
         weight = self.weight * clock.gaussian_ramp(self.ramp)
-        return {"labeled": labeled, "consistency": weight * self.divergence(p, guess["targets"]).mean()}
+        return {"labeled": labeled, "consistency": weight * distance.mean()}
 
     @torch.no_grad()
     def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:

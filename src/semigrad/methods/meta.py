@@ -1,10 +1,13 @@
 """The meta-gradient on top of another method's targets, which the paper leaves as future work.
 
-    θ̃ = θ − α ∇θ (1/B) Σ Φ(f(u; θ), q)                      the host's own step towards its targets q
+    θ̃ = θ − α ∇θ (1/B) Σ Φ(f(u; θ), q)                      a step towards the host's targets q
     ∇q = −(α/B) · D_θ[∂Φ/∂q](θ) · g(θ̃),   q̂ = q − β ∇q      labeled gradient at θ̃, derivative at θ
 
-A host's target is not f(u; θ), so its step moves the weights, and the closed form with g at θ would be wrong. u is the
-view that the host trains on, Φ the host's own loss. Where q = f(u; θ) this is the method of the paper without mixup.
+A host's target is not f(u; θ), so the step moves the weights, and the closed form with g at θ would be wrong. u is the
+view that the host trains on, Φ the host's own loss with the weights of its rows. The step is on u alone: without what
+the host does besides (its weight, ramp and other terms, MixMatch's mixing). Targets of a cross-entropy or KL leave the
+plane Σq = 1 as they are adapted; they return to it before they are projected. Where q = f(u; θ) this is the method of
+the paper without mixup.
 
 After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, AISTATS 2021.
 """

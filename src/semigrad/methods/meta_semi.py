@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
 from semigrad.metagrad import ForwardMode, pose
-from semigrad.ops import average_into
+from semigrad.ops import average_into, cross_entropy_rows
 from semigrad.passes import eval_mode
 
 
@@ -85,13 +85,12 @@ class MetaSemi(Method):
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            losses = self.divergence(net(u).softmax(1), guess["targets"])
+            losses = -(guess["targets"] * net(u).log_softmax(1)).sum(1)
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "weighted": weight * (guess["weights"] * losses).mean()}
 
     def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        """Φ(p, q) = −Σ q log p."""
-        return -(targets * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(1)
+        return cross_entropy_rows(p, targets)
 
     def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
         decay = 1 - 1 / max(length(self.horizon, clock.steps), 1)

@@ -5,9 +5,10 @@
 
 Gradients flow through both branches, as in the original code; `detach` stops them in the second, as later ports do.
 Both run in train mode, and only the first moves BatchNorm's running statistics, for there too one branch alone does.
-The original runs one mixed batch: it averages the squared error over labeled images too and over the classes, and
-divides the cross-entropy by the whole batch. Here the error is summed over the classes, so its weights (100 times the
-share of labeled examples: 8 on CIFAR-10 with 4,000 labels) are to be divided by their number.
+The original runs one mixed batch: it averages the squared error over labeled images too and over the C classes, and
+divides the cross-entropy by the whole batch. Its weights (100 times the share of labeled examples: 8 on CIFAR-10 with
+4,000 labels) are to be divided by C with `whole_batch`; without it, by C times the share of labeled rows in the batch
+(10 there). It also mirrors both views alike and keeps w at 0 in the first epoch.
 """
 
 from __future__ import annotations

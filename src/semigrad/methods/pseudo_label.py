@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.ops import one_hot
+from semigrad.ops import cross_entropy_rows, one_hot
 from semigrad.passes import eval_mode
 
 
@@ -58,14 +58,13 @@ class PseudoLabel(Method):
         return {"targets": one_hot(answer, p.shape[1], p), "weights": (confidence >= self.threshold).to(p)}
 
     def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        """−Σ_c q_c log p_c; a probability that has become 0 has no logarithm."""
-        return -(targets * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(1)
+        return cross_entropy_rows(p, targets)
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (u,) = batch.labeled, batch.unlabeled
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            p = net(u).softmax(1)
-        distance = guess["weights"] * self.divergence(p, guess["targets"])
-        return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * distance.mean()}
+            log_p = net(u).log_softmax(1)
+        losses = -(guess["weights"][:, None] * guess["targets"] * log_p).sum(1)
+        return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * losses.mean()}

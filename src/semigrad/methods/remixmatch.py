@@ -27,8 +27,8 @@ from torch.nn import functional as F
 from semigrad.augment import CTA_DRAWS, CTAugment, match_score
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
 from semigrad.errors import InputError
-from semigrad.ops import interleave, mix, one_hot, sharpen, soft_cross_entropy
-from semigrad.passes import eval_mode, features, statistics_kept
+from semigrad.ops import cross_entropy_rows, interleave, mix, one_hot, sharpen, soft_cross_entropy
+from semigrad.passes import eval_mode, feature_width, features, statistics_kept
 
 BATCHES = 128  # whose mean prediction is p_model
 
@@ -129,10 +129,7 @@ class ReMixMatch(Method):
                 f"ReMixMatch turns images by 90 degrees, so they must be square; given: {height} x {width}. "
                 f"Choose an image size, or set rotation to 0."
             )
-        like = next(net.parameters())
-        with torch.no_grad(), eval_mode(net):
-            wide = features(net, like.new_zeros(1, *task.shape)).shape[1]
-        return Memory(task, (0, 1, 2, 3) if task.mirrored else (0, 1, 3), wide)
+        return Memory(task, (0, 1, 2, 3) if task.mirrored else (0, 1, 3), feature_width(net, task.shape))
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         """Targets. What is remembered is written here, before the loss reads it."""
@@ -185,8 +182,7 @@ class ReMixMatch(Method):
         return terms
 
     def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        """−Σ_c q_c log p_c."""
-        return -(targets * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(1)
+        return cross_entropy_rows(p, targets)
 
     def _draws(self, name: str, rows: int, clock: Clock) -> Tensor:
         return clock.draw(name, lambda rng, rows: rng.random((rows, self.depth, CTA_DRAWS)), rows)

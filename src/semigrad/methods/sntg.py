@@ -6,10 +6,12 @@
     L = L_host + k·w(t) · mean of ℓ over the pairs
 
 Labeled and unlabeled rows are paired at random, each in one pair at most, afresh in every step; of an odd number one
-stays out. The original pairs the halves of a batch that was mixed at random, which is the same in distribution. Its w
-is that of the host's consistency term with the share of labeled examples in it; here k is the weight itself and the
-Gaussian ramp w its own, so that k does not depend on the host. h are the features in front of the head, from the passes
-that the host runs anyway; an example that it does not pass through the network as it is gets a pass of its own.
+stays out, and so does a pair with an unlabeled row whose target has no weight (not yet visited by temporal ensembling,
+below FixMatch's threshold). The original pairs the halves of a batch that was mixed at random, which is the same in
+distribution. Its w is that of the host's consistency term with the share of labeled examples in it; here k is the
+weight itself and the Gaussian ramp w its own, so that k does not depend on the host. h are the features in front of the
+head, from the passes that the host runs anyway; an example that it does not pass through the network as it is gets a
+pass of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
+from semigrad.core import Batch, Clock, Guess, Modifier, Terms
 from semigrad.passes import features, statistics_kept, watch
 
 
@@ -42,11 +44,8 @@ class SNTG(Modifier):
         found, name = super().problems(batch, unlabeled_batch), type(self.host).__name__
         if not self.host.guesses:
             found.append(f"sntg needs targets of unlabeled examples; {name} has none.")
-        inner: Method = self
-        while isinstance(inner, Modifier):
-            inner = inner.host
-            if isinstance(inner, SNTG):
-                found.append(f"{name} has the term of sntg already; it can be there only once.")
+        if any(isinstance(host, SNTG) for host in self.hosts()):
+            found.append(f"{name} has the term of sntg already; it can be there only once.")
         if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf and 0 < self.margin < math.inf):
             found.append(
                 "weight and ramp of sntg must be finite and not negative, its margin finite and positive; given: "
@@ -58,17 +57,23 @@ class SNTG(Modifier):
         rows = []
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
-        for x in (batch.labeled[0], batch.unlabeled[self.student_view]):
-            h = watched.of(x)
-            if h is None:
-                with clock.masks("sntg"), statistics_kept(net):
-                    h = features(net, x)
-            rows.append(h)
+        for kind, x in (("labeled", batch.labeled[0]), ("unlabeled", batch.unlabeled[self.student_view])):
+            seen = watched.of(x)
+            if seen is not None:
+                rows.append(seen.features)
+            else:
+                with clock.masks(f"sntg {kind}"), statistics_kept(net):
+                    rows.append(features(net, x))
         h, y = torch.cat(rows), torch.cat([batch.labels, guess["targets"].argmax(1)])
+        known = torch.ones(len(h), dtype=torch.bool, device=h.device)
+        if "weights" in guess:
+            known[len(batch.labels) :] = guess["weights"] > 0
         order = clock.draw("sntg", lambda rng, count: rng.permutation(count), len(h))
         first, second = order[: len(h) // 2 * 2].reshape(-1, 2).unbind(1)  # places 2i and 2i + 1 of the permuted rows
-        pairs = self.pull_or_push(h[first], h[second], y[first] == y[second])
-        return {**terms, "neighbors": self.weight * clock.gaussian_ramp(self.ramp) * pairs.mean()}
+        both = known[first] & known[second]
+        pairs = torch.where(both, self.pull_or_push(h[first], h[second], y[first] == y[second]), 0.0)
+        mean = pairs.sum() / both.sum().clamp(min=1)
+        return {**terms, "neighbors": self.weight * clock.gaussian_ramp(self.ramp) * mean}
 
     def pull_or_push(self, first: Tensor, second: Tensor, same: Tensor) -> Tensor:
         """ℓ, one number for each pair."""

@@ -9,9 +9,10 @@
 θ_t are the weights after t steps, so SWA takes those at the end of each cycle, and fastSWA many of each. With weight
 normalization the mean is over (g, v), not over the weights they make.
 
-Both average the student, also where the host has a teacher that would answer. As in their code, the statistics of
-BatchNorm are estimated anew for the average, in train mode with dropout, as the mean over up to 100 batches; here these
-are unlabeled ones. Their code counts in epochs (ℓ = 180, ℓ₀ = 210, c = 30, k = 3); here all are shares of the run.
+Both average the student, also where the host has a teacher that would answer. The statistics of BatchNorm are estimated
+anew for the average, in train mode with dropout: here as the mean over up to 100 unlabeled batches, in fastSWA's code
+by 101 mixed batches at the layers' usual momentum. Their code counts in epochs (ℓ = 180, ℓ₀ = 210, c = 30, k = 3); here
+all are shares of the run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
 
-from semigrad.core import Batch, Clock, Method, Modifier, Task, derive_seed, random_state_kept, seed_network
+from semigrad.core import Batch, Clock, Modifier, Task, derive_seed, random_state_kept, seed_network
 from semigrad.ops import average_into
 
 
@@ -48,7 +49,7 @@ class _Averaging(Modifier):
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
-        if any(isinstance(method, _Averaging) for method in _chain(self.host)):
+        if any(isinstance(host, _Averaging) for host in self.hosts()):
             found.append("The host averages its weights along a cyclic learning rate already; once is enough.")
         if not 0 < self.start <= 1:
             found.append(f"start is a share of the run, above 0 and up to 1; given: {self.start}.")
@@ -131,11 +132,6 @@ class FastSWA(_Averaging):
     def averages_after(self, done: int, steps: int) -> bool:
         first = _whole(self.start, steps) - _whole(self.cycle, steps)
         return done >= first and (done - first) % _whole(self.every, steps) == 0
-
-
-def _chain(method: Method) -> list[Method]:
-    """A method, its host, its host's host, ..."""
-    return [method, *(_chain(method.host) if isinstance(method, Modifier) else [])]
 
 
 def _whole(share: float, steps: int) -> int:

@@ -9,7 +9,8 @@ The original writes all Z at the end of an epoch and corrects the bias by the nu
 epochs: each row is written when it is visited and counts its own visits, which is the same where an epoch visits every
 example once. An example that stands twice in a batch makes one visit with the mean of its predictions. The original
 averages the squared error over the classes and over labeled images too: its weights (30 or 100 times the share of
-labeled examples) are to be divided by the number of classes.
+labeled examples) are to be divided by the number of classes with `whole_batch`; without it, by that number times the
+share of labeled rows in its batch.
 """
 
 from __future__ import annotations

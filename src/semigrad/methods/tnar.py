@@ -51,8 +51,8 @@ class TNAR(Method):
     """Length ε₂ of the perturbation at right angles to the manifold, in units of x."""
     zeta: float = 1.0
     """Pull ζ of the normal direction away from the tangent one, in units of the curvature H."""
-    xi: float = 1e-3
-    """Step ξ at which H is measured, in units of x; single precision needs 1e-4 or more."""
+    xi: float = 1e-2
+    """Step ξ at which H is measured, in units of x; far below it a sure network gives rounding in single precision."""
     cg: int = 4
     """Iterations of conjugate gradients for each tangent step."""
     iterations: int = 1

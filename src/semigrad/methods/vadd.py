@@ -9,12 +9,12 @@ x₁ and x₂ are two views of the unlabeled examples. D(p, q) is KL(p ‖ q), o
 gradient flows into both branches; none flows through the choice of m. Where ⌊δ·dim⌋ is 0 (fewer than 20 features at
 the default δ) nothing is dropped, and the term is that of a Π-model; so too for a row where nothing raises D.
 
-As in the original code, all passes are in train mode and move the running statistics (the modifier leaves them to its
-host), the search starts from m = 1 where the paper says a random mask, and its KL is the other way round than that of
-the loss. Not as there: it cuts at the (k+1)-th value, so that ties drop fewer entries than allowed, here the k best are
-dropped, the first of equal ones; its squared error is averaged over the C classes too, so its λ of 25 is 25/C here; its
-entropy term is always on (e = 1), which hurts where labels are few; its fixed seeds suggest one dropout mask for x₁ and
-x₂, here each pass has its own, as in the Π-model.
+As in the original code, all passes are in train mode and move the running statistics, but for the search (the modifier
+leaves them to its host), the search starts from m = 1 where the paper says a random mask, and its KL is the other way
+round than that of the loss. Not as there: it cuts at the (k+1)-th value, so that ties drop fewer entries than allowed,
+here the k best are dropped, the first of equal ones; its squared error is averaged over the C classes too, so its λ of
+25 is 25/C here; its entropy term is always on (e = 1), which hurts where labels are few; its fixed seeds suggest one
+dropout mask for x₁ and x₂, here each pass has its own, as in the Π-model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def _distance(distance: Distance, first: Tensor, second: Tensor) -> Tensor:
 def _adversarial_mask(net: nn.Module, h: Tensor, target: Tensor, delta: float, distance: Distance) -> Tensor:
     """m (B, dim), scaled to a sum of dim: at most ⌊δ·dim⌋ features of a row are 0, those that raise D most."""
     h, dim = h.detach().requires_grad_(), h.shape[1]
-    (slope,) = torch.autograd.grad(_distance(distance, head(net, h), target.detach()), h)
+    with statistics_kept(net):  # the search moves none, where the head has some
+        distance_to_target = _distance(distance, head(net, h), target.detach())
+    (slope,) = torch.autograd.grad(distance_to_target, h)
     influence = h.detach() * slope  # J
     limit = math.floor(delta * dim + 1e-9)  # 0.29 · 100 is 28.999… in floating point
     worst = influence.argsort(dim=1, stable=True)[:, :limit]
@@ -132,11 +134,8 @@ class VAdDTerm(Modifier):
         found = super().problems(batch, unlabeled_batch) + _problems(self.delta, self.weight, self.ramp)
         if not self.host.views:
             found.append(f"vadd needs unlabeled examples; {type(self.host).__name__} looks at none.")
-        inner: Method = self
-        while isinstance(inner, Modifier):
-            inner = inner.host
-            if isinstance(inner, VAdD | VAdDTerm):
-                found.append(f"{type(self.host).__name__} has the term of vadd already; it can be there only once.")
+        if any(isinstance(host, VAdD | VAdDTerm) for host in self.hosts()):
+            found.append(f"{type(self.host).__name__} has the term of vadd already; it can be there only once.")
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
@@ -146,6 +145,6 @@ class VAdDTerm(Modifier):
         seen = watched.of(x1)
         with statistics_kept(net):
             with clock.masks("first"):
-                first = net(x1) if seen is None else head(net, seen)  # the host's own pass where there was one
+                first = net(x1) if seen is None else seen.logits  # the host's own pass where there was one
             term = _term(net, first, x2, self.delta, self.distance, clock)
         return {**terms, "adversarial_dropout": self.weight * clock.gaussian_ramp(self.ramp) * term}

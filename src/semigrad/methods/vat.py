@@ -11,11 +11,12 @@ moves the running ones.
 
 The authors' ξ is 1e-6, which mostly disappears when added to a picture in single precision: what is added to a pixel is
 below the spacing of the numbers there, and f(u + r) − f(u), from which the gradient is made, is rounding. At 0.01, the
-default here, single and double precision give one direction, and it is still near that of ξ → 0, which at 1 it is not.
+default here, single and double precision give one direction, near that of ξ → 0, which at 1 it is not; where a network
+has become all but certain, rounding shows there too, and the term is next to nothing.
 
-ε is the length over a whole example, in units of the [0, 1] image. The authors' 8.0 (CIFAR-10) and 3.5 (SVHN) are in
-those of their inputs, which for CIFAR-10 are ZCA-whitened: it is to be tuned. u + r is not cut to [0, 1], as in their
-code.
+ε is the length over a whole example, in units of the [0, 1] image. The authors' 3.5 for SVHN is in these too, their 8.0
+for CIFAR-10 in those of ZCA-whitened images. u + r is not cut to [0, 1], as in their code, which also estimates
+BatchNorm's statistics anew before it tests.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Bayes, 2014).
 
 For images E is the cross-entropy of the pixels and β = ½. For features, standardized first, E = √(1 + e²) − 1, which is
 ½e² for small errors e; the squared error itself lets SGD at the rate of a classifier diverge on a few features or on
-outliers, this one cannot push harder than 1. β = 0.05, as if the noise of a feature had a tenth of its variance: at all
-of it no code would pay. Divided by d, the gradients are of one size for all shapes; where features are fewer than a
+outliers, this one cannot push harder than 1. β = 0.05, as if the noise of a feature had a twentieth of its variance: at
+all of it no code would pay. Divided by d, the gradients are of one size for all shapes; where features are fewer than a
 quarter of the hidden units, that stands for d. No layer depends on the mode or on other rows, and all are smooth: the
 decoder has a Jacobian everywhere.
 """

@@ -163,7 +163,7 @@ _VADD: Layer = {
     "warmup_shape": "gaussian",
     "schedule": "gaussian",
     "milestones": (250 / 300,),
-    "momentum_end": None,  # ours, as is `include_labeled`
+    "momentum_end": 0.5,
 }
 _VADD_TERM: Layer = {"delta": 0.05, "distance": "kl", "weight": 1.0, "ramp": 80 / 300}
 _VADD_METHOD: Layer = {"name": "vadd", **_VADD_TERM, "entropy": 1.0}

@@ -1,0 +1,82 @@
+"""Every method and named composition as a real run: on images, on feature arrays, stopped and resumed, recorded."""
+
+import copy
+
+import numpy as np
+import pytest
+from torch import nn
+
+from semigrad.core import Method
+from semigrad.errors import InputError
+from semigrad.methods import METHODS
+from semigrad.run import configure
+from semigrad.setup import set_up
+from tests.small_runs import go, metrics, small, stop_after, weights
+from tests.test_laws import COMPOSITIONS
+
+NAMES = [*METHODS, *COMPOSITIONS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_stopped_and_resumed_it_gives_the_same_bits(name, tmp_path):
+    run = small(method=name)
+    result = go(run, tmp_path / "whole")
+    assert result["evaluated"] == run.method.answers
+    stop_after(run, tmp_path / "parts", 5)
+    go(run, tmp_path / "parts", resume=True)
+    assert weights(tmp_path / "parts") == weights(tmp_path / "whole")
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arrays") / "arrays.npz"
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((120, 5)).astype(np.float32)
+    np.savez(path, x=x[:80], y=(x[:80, 0] > 0).astype(int), x_test=x[80:], y_test=(x[80:, 0] > 0).astype(int))
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_feature_arrays(name, arrays, tmp_path):
+    run = configure(f"npz:{arrays}@10", method=name, steps=6, batch=8)
+    if run.method.needs_images:
+        with pytest.raises(InputError, match="needs images"):
+            set_up(run)
+    else:
+        assert 0 <= go(run, tmp_path)["error"] <= 100
+
+
+OWN = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 10))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_network_of_ones_own(name, tmp_path):
+    assert go(small(method=name, steps=3), tmp_path, network=copy.deepcopy(OWN))["error"] <= 100
+
+
+class Scaled(nn.Module):
+    """A layer whose weights nobody can draw anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(64, 10)
+        self.head.reset_parameters = None
+
+    def forward(self, x):
+        return self.head(x.flatten(1))
+
+
+def test_a_second_network_needs_weights_of_its_own(tmp_path):
+    with pytest.raises(InputError, match="reset_parameters"):
+        go(small(method="co-training"), tmp_path, network=Scaled())
+    setup = set_up(small(method="co-training"), network=nn.Sequential(nn.Flatten(), nn.Linear(64, 10)))
+    other = setup.memory.others[0]
+    assert not all((a == b).all() for a, b in zip(other.parameters(), setup.net.parameters(), strict=True))
+
+
+def test_an_average_beside_a_method_that_has_its_own_answer_is_refused():
+    with pytest.raises(InputError, match="would answer instead of mean-teacher's own choice"):
+        set_up(small(method="mean-teacher", average=0.9))
+    assert small(method="fixmatch", average=0.9).method.answers == Method.answers
