@@ -83,6 +83,9 @@ class Watched:
     def __len__(self):
         return len(self.examples)
 
+    def take(self, index):
+        return self.examples.take(index)
+
     def raw(self, index):
         self.reads += 1
         return self.examples.raw(index)

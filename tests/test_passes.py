@@ -1,14 +1,17 @@
 """Ways of running a network: nothing is left behind, and a watched pass is worth a pass of one's own."""
 
 import copy
+import dataclasses
 
 import pytest
 import torch
 from torch import nn
 
 from semigrad.core import Clock
+from semigrad.methods import CoTraining, FixMatch, MeanTeacher, PiModel, TemporalEnsembling
 from semigrad.models.weight_norm import MeanOnlyBatchNorm2d
 from semigrad.passes import eval_mode, features, head, statistics_kept, watch
+from tests.laws import Trial, batch
 
 CLOCK = Clock(step=3, steps=10, lr=0.1, seed=0)
 
@@ -165,3 +168,23 @@ def test_passes_of_a_copy_are_not_watched():
         assert watched.of(x) is None
         net(x)
         assert watched.of(x) is not None
+
+
+JOINABLE = [PiModel(), TemporalEnsembling(), MeanTeacher(), FixMatch(threshold=0.0), CoTraining()]
+
+
+@pytest.mark.parametrize("method", JOINABLE, ids=lambda method: type(method).__name__)
+def test_one_pass_or_two_differ_in_batch_statistics_alone(method):
+    apart, joint = (
+        Trial(dataclasses.replace(method, joint=choice), drop=0.0, dtype=torch.float64) for choice in (False, True)
+    )
+    one, other = apart.terms(batch(method)), joint.terms(batch(method))
+    assert one.keys() == other.keys()
+    assert all(torch.allclose(one[name], other[name], rtol=1e-12) for name in one)
+
+    passes = []
+    for choice in (False, True):
+        trial = Trial(dataclasses.replace(method, joint=choice), drop=0.0, norm=True)
+        trial.terms(batch(method))
+        passes.append(int(trial.net.body[2].num_batches_tracked))
+    assert passes[1] == passes[0] - 1

@@ -66,9 +66,25 @@ def test_steps_from_epochs():
         "pi-model-cifar10": 150_000, "mean-teacher-svhn": 180_000, "vat-cifar10": 200_000, "vat-svhn": 48_000,
         "vadd-cifar10": 120_000, "tnar-cifar10": 200_400, "ma-dnn-cifar10": 460_000, "ma-dnn-svhn": 289_000,
         "co-training-cifar10": 300_000, "fast-swa-cifar10": 1_104_000, "ada-net-cifar10": 1_024_000,
-        "dual-student-cifar100": 123_600, "fixmatch-cifar10": 1_048_576,
+        "dual-student-cifar100": 123_600, "fixmatch-cifar10": 1_048_576, "ada-net-imagenet": 300_000,
+        "co-training-svhn": 439_800, "dual-student-cifar10": 294_000,
     }  # fmt: skip
     assert {name: original(name).steps for name in steps} == steps
+
+
+def test_labeled_images_in_the_pool_as_published():
+    """MixMatch's split writes an image to one of the two sets; ReMixMatch's and FixMatch's pools are all images."""
+    inside = {name: original(name).include_labeled for name in ORIGINALS if "match" in name}
+    assert inside == {name: not name.startswith("mixmatch") for name in inside}
+    assert all(original(name).include_labeled for name in ORIGINALS if name.startswith("vat-"))
+
+
+def test_a_labeled_image_is_never_alone_in_a_pass():
+    """Batch statistics of one image are none: recipes with few labeled rows run them with the unlabeled ones."""
+    for name in ORIGINALS:
+        run = original(name)
+        if run.batch < 16:
+            assert parts(run.method)[0].joint, name
 
 
 def test_learning_rates_at_named_points():

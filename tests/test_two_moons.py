@@ -5,8 +5,7 @@ among handwritten digits instead. Default settings, nothing tuned."""
 
 import numpy as np
 import pytest
-import torch
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import make_moons
 
 from semigrad.methods import METHODS
 from semigrad.run import configure
@@ -16,7 +15,9 @@ from tests.test_laws import COMPOSITIONS
 SEEDS = range(5)
 NAMES = [name for name in METHODS if name != "supervised"] + list(COMPOSITIONS)
 
-WORSE: dict[str, str] = {}
+WORSE = {
+    "vat": "its perturbation has length 1 whatever the data: half the distance of the moons, so that it crosses them",
+}
 """Methods that are worse than labeled-only here, and why."""
 
 pytestmark = pytest.mark.slow
@@ -28,33 +29,33 @@ def moons(path, seed):
     np.savez(path, x=x[:506], y=y[:506], x_test=x[506:], y_test=y[506:])
 
 
-def two_digits(path, seed):
-    images, y = load_digits(return_X_y=True)
-    chosen = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(y, (2, 7))))
-    images = (images[chosen].reshape(-1, 8, 8) / 16 * 255).round().astype(np.uint8)
-    np.savez(path, x=images[:206], y=y[chosen[:206]], x_test=images[206:], y_test=y[chosen[206:]])
+def task(folder, images, seed):
+    """The data and the network."""
+    if images:
+        return {"data": "digits@6", "classes": ["2", "7"], "model": {"name": "small-conv"}}
+    path = folder / f"{seed}.npz"
+    moons(path, seed)
+    return {"data": f"npz:{path}@6", "model": {"name": "mlp", "width": 64}}
 
 
-def mean_error(folder, method, images):
+def errors_of(folder, method, images):
     errors = []
     for seed in SEEDS:
-        path = folder / f"{seed}.npz"
-        (two_digits if images else moons)(path, seed)
-        model = {"name": "small-conv"} if images else {"name": "mlp", "width": 64}
-        run = configure(f"npz:{path}@6", method=method, model=model, steps=300, batch=32, seed=seed)
+        run = configure(**task(folder, images, seed), method=method, steps=300, batch=32, seed=seed)
         errors.append(go(run, folder / f"{method}-{seed}")["error"])
-    return np.mean(errors)
+    return errors
 
 
 @pytest.fixture(scope="module")
 def labeled_only(tmp_path_factory):
-    torch.manual_seed(0)
     folders = {images: tmp_path_factory.mktemp("labeled-only") for images in (False, True)}
-    return {images: mean_error(folder, "supervised", images) for images, folder in folders.items()}
+    return {images: errors_of(folder, "supervised", images) for images, folder in folders.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_not_worse_than_labeled_only(name, labeled_only, tmp_path):
     images = METHODS[name.partition("+")[0]].needs_images
-    error = mean_error(tmp_path, name, images)
-    assert (error > labeled_only[images]) == (name in WORSE), f"{error:.2f} % against {labeled_only[images]:.2f} %"
+    errors, baseline = errors_of(tmp_path, name, images), labeled_only[images]
+    assert errors != baseline  # it does something
+    worse = np.mean(errors) > np.mean(baseline)
+    assert worse == (name in WORSE), f"{np.mean(errors):.2f} % against {np.mean(baseline):.2f} %"

@@ -32,6 +32,12 @@ def generator(*parts: object) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=derive_seed(*parts)))
 
 
+def on_device(numbers: np.ndarray, device: torch.device) -> Tensor:
+    """An array of draws as a tensor there; in single precision where a device knows no other."""
+    drawn = torch.from_numpy(numbers)
+    return drawn.float().to(device) if device.type == "mps" and drawn.is_floating_point() else drawn.to(device)
+
+
 def seed_network(seed: int, device: torch.device) -> None:
     """Seed what dropout and gates draw from. `torch.manual_seed` does the same for every kind of device there is, and
     takes a tenth of a millisecond for it."""
@@ -111,8 +117,7 @@ class Clock:
 
     def draw(self, name: str, sample: Callable[[np.random.Generator, int], np.ndarray], rows: int) -> Tensor:
         """`sample(generator, rows)` for this seed, step and name, one row for each place in the batch."""
-        drawn = sample(generator(self.seed, self.step, "draw", name), rows)
-        return torch.from_numpy(np.asarray(drawn)).to(self.device)
+        return on_device(np.asarray(sample(generator(self.seed, self.step, "draw", name), rows)), self.device)
 
     @contextlib.contextmanager
     def masks(self, name: str) -> Iterator[None]:

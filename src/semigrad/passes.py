@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from semigrad.core import Clock
+
 
 def features(net: nn.Module, x: Tensor) -> Tensor:
     """(B, *shape) -> (B, width), what the head sees."""
@@ -28,6 +30,19 @@ def feature_width(net: nn.Module, shape: tuple[int, ...]) -> int:
     """How many features the head sees, for examples of this shape."""
     with torch.no_grad(), eval_mode(net):
         return features(net, torch.zeros(1, *shape).to(next(net.parameters()))).shape[1]
+
+
+def both_batches(net: nn.Module, x: Tensor, u: Tensor, clock: Clock, joint: bool) -> tuple[Tensor, Tensor]:
+    """Logits of labeled and unlabeled rows in train mode: in one pass with common batch statistics, or in two, the
+    labeled one first."""
+    if joint:
+        with clock.masks("labeled"):
+            logits = net(torch.cat([x, u]))
+        return logits[: len(x)], logits[len(x) :]
+    with clock.masks("labeled"):
+        labeled = net(x)
+    with clock.masks("unlabeled"):
+        return labeled, net(u)
 
 
 @contextlib.contextmanager

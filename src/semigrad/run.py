@@ -45,8 +45,12 @@ class Run(Settings):
 
     @property
     def key(self) -> str:
-        """A hash of the description, in 12 hexadecimal digits."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        """A hash of the description, in 12 hexadecimal digits. Without what has its default: a setting that is added
+        later, whose default is what was done before, does not make another run of this one."""
+        host, modifiers = parts(self.method)
+        names = [self.data, self.method_name, self.model_name]
+        chosen = [_chosen(part) for part in (host, *modifiers, self.model)]
+        text = json.dumps([*names, *chosen, _chosen(self, Settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -228,6 +232,12 @@ def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
         )
     fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.name != "host"}
     return {"name": names[type(part)], **_plain(fields)}
+
+
+def _chosen(part: Any, cls: type | None = None) -> dict[str, Any]:
+    """The fields of a dataclass (of its base `cls`) that do not have their default, as JSON reads them back."""
+    fields = [f for f in dataclasses.fields(cls or part) if f.name != "host"]
+    return _plain({f.name: getattr(part, f.name) for f in fields if getattr(part, f.name) != f.default})
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

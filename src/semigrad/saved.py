@@ -16,7 +16,7 @@ from semigrad.files import read_json
 from semigrad.models import Network
 from semigrad.records import CONFIG, MODEL, RUN, RunFolder
 from semigrad.run import Run, from_layers
-from semigrad.setup import load_data, pick_device
+from semigrad.setup import divide, load_data, pick_device
 
 
 def load_run(path: Path) -> Run:
@@ -67,10 +67,11 @@ def evaluate_again(
     run = load_run(path)
     net, _ = load_model(path)
     device = pick_device(device_name)
-    _, dataset = load_data(run)
+    spec, dataset = load_data(run)
+    fingerprint, (dataset, _) = dataset.fingerprint, divide(run, spec, dataset)
     if dataset.test is None:
         raise InputError(f"{run.data} has no test part to measure an error on.")
     trained_on = read_json(RunFolder(path)[RUN]).get("data")
-    if isinstance(trained_on, dict) and trained_on.get("fingerprint") != dataset.fingerprint:
+    if isinstance(trained_on, dict) and trained_on.get("fingerprint") != fingerprint:
         tell(f"{run.data} is not what it was when the run was trained: the figures are of the data as they are now.")
     return measure_test(net.to(device), dataset, device, workers)

@@ -48,6 +48,12 @@ class Settings:
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
     include_labeled: bool = False
     """Put the labeled examples into the unlabeled pool too."""
+    classes: tuple[str, ...] = ()
+    """The classes to tell apart, where not all; the others can only be in the unlabeled pool."""
+    unlabeled: int | None = None
+    """Size of the unlabeled pool, equal per class; None: all the rest."""
+    mismatch: float = 0.0
+    """Share of the unlabeled pool that is of classes other than `classes`."""
     validation: int = 0
     """Examples held out of the training part, equal per class, to choose settings on."""
     validate_every: int = 0
@@ -92,6 +98,8 @@ class Settings:
             f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
                 0 <= self.warmup <= max(self.steps, 1)
             ),
+            f"unlabeled must be at least 1; given: {self.unlabeled}.": self.unlabeled is None or self.unlabeled >= 1,
+            f"mismatch is a share, from 0 to 1; given: {self.mismatch}.": 0 <= self.mismatch <= 1,
             f"feature_noise must be finite and not negative; given: {self.feature_noise}.": (
                 0 <= self.feature_noise < math.inf
             ),

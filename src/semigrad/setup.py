@@ -15,6 +15,7 @@ from semigrad.augment import Corruption
 from semigrad.core import Method, Task, derive_seed
 from semigrad.data import open_dataset
 from semigrad.data.dataset import Dataset
+from semigrad.data.pool import Pool
 from semigrad.data.split import DataSpec, Split, make_split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
@@ -57,6 +58,16 @@ def load_data(run: Run) -> tuple[DataSpec, Dataset]:
     return spec, open_dataset(spec.name, spec.path, image_size=run.image_size, resized_crop=run.resized_crop)
 
 
+def divide(run: Run, spec: DataSpec, dataset: Dataset) -> tuple[Dataset, Split]:
+    """The data set with the classes that the run tells apart, and which examples are labeled, unlabeled, held out."""
+    pool = Pool(run.classes, run.unlabeled, run.mismatch)
+    if problems := pool.problems(dataset):
+        raise InputError(problems)
+    restricted = pool.restrict(dataset)
+    split = make_split(restricted, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled)
+    return restricted, pool.cut(dataset, split, run.seed)
+
+
 def set_up(
     run: Run,
     device_name: str = "auto",
@@ -78,9 +89,8 @@ def set_up(
     found += [misfit] if misfit else []
     if run.method.needs_images and len(data.train.shape) == 1:
         found.append(f"The method {run.method_name} needs images, and {run.data} holds rows of features.")
-    split = collect(
-        found, lambda: make_split(data, spec, run.seed, validation=run.validation, include_labeled=run.include_labeled)
-    )
+    divided = collect(found, lambda: divide(run, spec, data))
+    data, split = divided or (data, None)
     if split and run.method.views and len(split.unlabeled) == 0:
         fewer = f"{run.data.rpartition('@')[0] or run.data}@{10 * len(data.classes)}"
         found.append(

@@ -7,11 +7,12 @@ from typing import ClassVar
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn import functional as F
 
 from semigrad.core import Clock, Method
 from semigrad.metagrad import Unrolled, kl_divergence, meta_pseudo_labels
-from semigrad.methods import Meta, MetaGradient, Supervised
+from semigrad.methods import FixMatch, Meta, MetaGradient, MixMatch, PseudoLabel, Supervised
 from semigrad.ops import average_into
 from tests.laws import Trial, batch
 
@@ -130,3 +131,31 @@ def test_hosts_that_make_no_sense_are_refused(host, words):
 
 def test_a_sound_host_is_not_refused():
     assert Meta(Teacher()).problems(8, 8) == []
+
+
+@pytest.mark.parametrize("host", [FixMatch(threshold=0.0), MixMatch(), PseudoLabel(threshold=0.4)], ids=repr)
+def test_on_hosts_with_weighted_rows_it_equals_a_double_backward_by_hand(host):
+    """∂/∂q of the labeled loss after a step towards q, by autograd through that step; then onto the plane Σq = 1, cut
+    off at 0 and divided by the sum."""
+    trial = Trial(Meta(host, beta=0.5), dtype=torch.float64)
+    trial.steps(0, 3)
+    given = batch(host, seed=9).map(lambda x: x.double())
+    guess = host.guess(trial.net, trial.memory.host, given, CLOCK)
+    weights = guess.get("weights", torch.ones(8, dtype=torch.float64))
+    net, q = trial.net.eval(), guess["targets"].clone().requires_grad_()
+    named = dict(net.named_parameters())
+    p = net(given.unlabeled[host.student_view]).softmax(1)
+    inner = (weights * host.divergence(p, q)).mean()
+    step = torch.autograd.grad(inner, list(named.values()), create_graph=True)
+    moved = {name: w - CLOCK.lr * g for (name, w), g in zip(named.items(), step, strict=True)}
+    outer = F.cross_entropy(functional_call(net, moved, (given.labeled[0],)), given.labels)
+    (slope,) = torch.autograd.grad(outer, q)
+    raw = q.detach() - 0.5 * slope * len(q) / CLOCK.lr  # Algorithm 2's scale
+    plane = raw - (raw.sum(1, keepdim=True) - 1) / 3
+    expected = plane.clamp(min=0) / plane.clamp(min=0).sum(1, keepdim=True)
+
+    net.train()
+    found = trial.method.guess(net, trial.memory, given, CLOCK)
+    assert torch.allclose(found["targets"], expected, rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(found["targets"], guess["targets"], rtol=1e-6)
+    assert "weights" not in guess or torch.equal(found["weights"], guess["weights"])

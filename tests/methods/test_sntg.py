@@ -68,6 +68,9 @@ def brute(h, y, clock, margin):
 
 
 def features(trial, given, clock=CLOCK, names=("labeled", "second")):
+    if len(names) == 1:
+        with clock.masks(names[0]):
+            return trial.net.features(torch.cat([given.labeled[0], given.unlabeled[1]]))
     found = []
     for x, name in zip((given.labeled[0], given.unlabeled[1]), names, strict=True):
         with clock.masks(name):
@@ -76,9 +79,7 @@ def features(trial, given, clock=CLOCK, names=("labeled", "second")):
 
 
 @pytest.mark.parametrize("margin", [0.2, 1.0])
-@pytest.mark.parametrize(
-    ("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("sntg labeled", "sntg unlabeled"))]
-)
+@pytest.mark.parametrize(("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("sntg",))])
 @pytest.mark.parametrize(("labeled", "unlabeled"), [(8, 8), (3, 8), (1, 1), (2, 3)])
 def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlabeled):
     trial = Trial(SNTG(host, margin=margin, weight=0.7), dtype=torch.float64)
@@ -222,9 +223,9 @@ def test_the_gradient_in_the_weights_is_that_of_the_term():
     assert torch.allclose(slope, (value(1e-6) - value(-1e-6)) / 2e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("host", "count"), [(Host(), 3), (Joint(), 4), (VAT(), 5)])
+@pytest.mark.parametrize(("host", "count"), [(Host(), 3), (Joint(), 3), (VAT(), 5)])
 def test_the_hosts_own_passes_are_used_where_there_are_some(host, count):
-    """Host: first, labeled, second. Joint: first, all, and two of ours. VAT: clean, labeled, two, and ours."""
+    """Host: first, labeled, second. Joint: first, all, and ours. VAT: clean, labeled, two, and ours."""
     trial = Trial(SNTG(host))
     seen, inner = [], trial.net.features
     trial.net.features = lambda x: (seen.append(x), inner(x))[1]

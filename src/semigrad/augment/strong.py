@@ -1,7 +1,8 @@
 """Strong views of images: RandAugment in the form of FixMatch, then Cutout.
 
 Two operations drawn from the pool for each image, each with a strength drawn anew (there is no magnitude to tune), then
-a square of up to half the image's side hidden. As in FixMatch's paper; its code skips an operation every other time."""
+a square of up to half the image's side hidden. As in FixMatch's paper; its code skips an operation every other time,
+and its square is always of half the side."""
 
 from __future__ import annotations
 

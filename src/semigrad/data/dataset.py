@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from semigrad import augment
+from semigrad.core import on_device
 
 DRAWS = 5
 """Uniform numbers in [0, 1) that one weak view of one example may use."""
@@ -36,6 +37,10 @@ class Examples(Protocol):
         ...
 
     def __len__(self) -> int: ...
+
+    def take(self, index: np.ndarray) -> Examples:
+        """The examples at these positions alone."""
+        ...
 
     def raw(self, index: np.ndarray) -> Tensor:
         """The examples at these positions, unchanged but for the deterministic part of preprocessing."""
@@ -66,11 +71,14 @@ class InMemory:
     def __len__(self) -> int:
         return len(self.values)
 
+    def take(self, index: np.ndarray) -> InMemory:
+        return replace(self, values=self.raw(index))
+
     def raw(self, index: np.ndarray) -> Tensor:
         return self.values[torch.as_tensor(index, device=self.values.device)]
 
     def weak(self, index: np.ndarray, draws: np.ndarray) -> Tensor:
-        rows, numbers = self.raw(index), torch.as_tensor(draws, device=self.values.device)
+        rows, numbers = self.raw(index), on_device(draws, self.values.device)
         if self.pad:
             rows = augment.crop(rows, self.pad, numbers[:, 0], numbers[:, 1])
         if self.flip:

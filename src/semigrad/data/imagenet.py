@@ -13,7 +13,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,9 @@ class Files:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def take(self, index: np.ndarray) -> Files:
+        return replace(self, names=self.names[index])
 
     def raw(self, index: np.ndarray) -> Tensor:
         """Shorter edge to size · 256/224, then the middle: uint8 (rows, 3, size, size)."""

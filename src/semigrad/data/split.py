@@ -68,7 +68,7 @@ def make_split(
 
     `include_labeled` puts the labeled examples into the pool too, with their labels hidden there."""
     known = np.flatnonzero(dataset.labels >= 0)
-    held = _choose(dataset, known, "validation", seed, lambda available: _equally(validation, available))
+    held = _choose(dataset, known, "validation", seed, lambda a: [equally(validation, len(a))] * len(a))
     labeled = _choose(dataset, np.setdiff1d(known, held), "labeled", seed, lambda available: _asked(spec, available))
     away = held if include_labeled else np.concatenate([held, labeled])
     unlabeled = np.setdiff1d(np.arange(len(dataset.train)), away)
@@ -91,7 +91,7 @@ def _choose(
         problems = [*problems[:5], f"{len(problems) - 5} more classes have too few."]
     if problems:
         raise InputError(problems)
-    chosen = [_hash_order(purpose, seed, members)[:n] for members, n in zip(by_class, wanted, strict=True)]
+    chosen = [hash_order(purpose, seed, members)[:n] for members, n in zip(by_class, wanted, strict=True)]
     return np.sort(np.concatenate(chosen))
 
 
@@ -100,23 +100,25 @@ def _asked(spec: DataSpec, available: list[int]) -> list[int]:
     if spec.labels == 0:
         raise InputError("0 labels were asked for. Ask for at least one of each class.")
     if spec.labels is not None:
-        return _equally(spec.labels, available)
+        return [equally(spec.labels, len(available))] * len(available)
     if spec.share is not None and not 0 < spec.share <= 100:
         raise InputError(f"A share of labels lies above 0 % and up to 100 %; given: {spec.share} %.")
     share = 1.0 if spec.share is None else spec.share / 100
     return [max(1, round(share * count)) for count in available]
 
 
-def _equally(total: int, available: list[int]) -> list[int]:
-    classes = len(available)
+def equally(total: int, classes: int) -> int:
+    """The share of each class."""
     if total % classes:
         below, above = total // classes * classes, (total // classes + 1) * classes
         choice = f"{below} or {above}" if below else str(above)
         raise InputError(f"{total} examples cannot be shared equally by {classes} classes. Ask for {choice}.")
-    return [total // classes] * classes
+    return total // classes
 
 
-def _hash_order(purpose: str, seed: int, positions: np.ndarray) -> np.ndarray:
+def hash_order(purpose: str, seed: int, positions: np.ndarray) -> np.ndarray:
+    """Positions in an order that depends on purpose, seed and each position alone."""
+
     def key(position: int) -> bytes:
         return hashlib.blake2b(f"{purpose} {seed} {position}".encode(), digest_size=16).digest()
 

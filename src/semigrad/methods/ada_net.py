@@ -46,7 +46,7 @@ class AdaNet(Method):
     mixup: bool = True
     """Interpolate labeled and unlabeled examples, pair by pair."""
     gamma: float = 1.0
-    """Shape γ of the Beta(γ, γ) distribution of the mixing weights."""
+    """Shape γ of the Beta(γ, γ) distribution of the mixing weights, with `mixup`."""
     weigh_by_lambda: bool = True
     """With mixup: weigh the cross-entropy of each example by its share λ of the labeled one, as the original code."""
     hidden: int = 1024

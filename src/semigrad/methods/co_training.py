@@ -51,6 +51,8 @@ class CoTraining(Method):
     """Weight w of both terms that pairs of networks share."""
     ramp: float = 0.2
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
+    joint: bool = False
+    """Labeled and unlabeled rows share one pass and its batch statistics, as where a batch is drawn from both."""
 
     @property
     def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -74,11 +76,11 @@ class CoTraining(Method):
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (u,), y = batch.unlabeled, batch.labels
         nets = [net, *memory.get_submodule("others").children()]
-        logits_x = []
+        passes = []
         for number, (own, x) in enumerate(zip(nets, batch.labeled, strict=True)):
             with clock.masks("labeled" if number == 0 else f"labeled {number}"):
-                logits_x.append(own(x))
-        labeled = [F.cross_entropy(logits, y) for logits in logits_x]
+                passes.append(own(torch.cat([x, u]) if self.joint else x))
+        labeled = [F.cross_entropy(logits[: len(y)], y) for logits in passes]
 
         order = clock.draw("pairs", lambda rng, rows: rng.permutation(rows), len(nets)).tolist()
         agreement, difference = u.new_zeros(()), u.new_zeros(())
@@ -86,7 +88,7 @@ class CoTraining(Method):
             clean, attacks = {}, {}
             for k in (i, j):
                 with clock.masks(f"unlabeled {k}"):
-                    clean[k] = torch.cat([logits_x[k], nets[k](u)])
+                    clean[k] = passes[k] if self.joint else torch.cat([passes[k], nets[k](u)])
                 attacks[k] = attack(nets[k], batch.labeled[k], y, u, self.epsilon)
             agreement = agreement + jensen_shannon(clean[i][len(y) :], clean[j][len(y) :]).mean()
             for attacker, defender in ((i, j), (j, i)):

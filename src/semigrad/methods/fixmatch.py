@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
 from semigrad.ops import cross_entropy_rows, one_hot
-from semigrad.passes import statistics_kept
+from semigrad.passes import both_batches, statistics_kept
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,7 @@ class FixMatch(Method):
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (_, strong) = batch.labeled, batch.unlabeled
-        if self.joint:
-            with clock.masks("labeled"):
-                both = net(torch.cat([x, strong]))
-            logits, strong_logits = both[: len(x)], both[len(x) :]
-        else:
-            with clock.masks("labeled"):
-                logits = net(x)
-            with clock.masks("strong"):
-                strong_logits = net(strong)
+        logits, strong_logits = both_batches(net, x, strong, clock, self.joint)
         losses = -(guess["targets"] * strong_logits.log_softmax(1)).sum(1)  # soft: a modifier may adapt the targets
         weight = self.weight * clock.ramp(self.ramp)
         return {

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
+from semigrad.passes import both_batches
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class MeanTeacher(Method):
     """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
+    joint: bool = False
+    """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = []
@@ -82,12 +85,10 @@ class MeanTeacher(Method):
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), u = batch.labeled, batch.unlabeled[0]
-        with clock.masks("labeled"):
-            labeled = F.cross_entropy(net(x), batch.labels)
+        labeled_logits, logits = both_batches(net, x, u, clock, self.joint)
+        labeled = F.cross_entropy(labeled_logits, batch.labels)
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
-        with clock.masks("unlabeled"):
-            logits = net(u)
         if self.distance == "squared":
             distance = self.divergence(logits.softmax(1), guess["targets"])
         else:  # as `divergence`, with a slope where a probability has become 0

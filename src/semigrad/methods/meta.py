@@ -4,10 +4,10 @@
     ∇q = −(α/B) · D_θ[∂Φ/∂q](θ) · g(θ̃),   q̂ = q − β ∇q      labeled gradient at θ̃, derivative at θ
 
 A host's target is not f(u; θ), so the step moves the weights, and the closed form with g at θ would be wrong. u is the
-view that the host trains on, Φ the host's own loss with the weights of its rows. The step is on u alone: without what
-the host does besides (its weight, ramp and other terms, MixMatch's mixing). Targets of a cross-entropy or KL leave the
-plane Σq = 1 as they are adapted; they return to it before they are projected. Where q = f(u; θ) this is the method of
-the paper without mixup.
+view that the host trains on (the first, where it has one target for several), Φ the host's own loss with the weights of
+its rows. The step is on u alone: without what the host does besides (its weight, ramp and other terms, MixMatch's
+mixing). Targets of a cross-entropy or KL leave the plane Σq = 1 as they are adapted; they return to it before they are
+projected. Where q = f(u; θ) this is the method of the paper without mixup.
 
 After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, AISTATS 2021.
 """
@@ -48,7 +48,7 @@ class Meta(Modifier):
         if not self.host.soft_targets:
             found.append(f"meta adapts soft targets of unlabeled examples; {name} trains on none.")
         elif self.host.adapts_targets:
-            found.append(f"{name} adapts its targets by the meta-gradient already; meta on top of it makes no sense.")
+            found.append(f"{name} has the meta-gradient already; meta on top of it makes no sense.")
         if self.beta != "lr" and not 0 <= self.beta < math.inf:
             found.append(f'beta of meta must be "lr" or a finite number of at least 0; given: {self.beta}.')
         return found

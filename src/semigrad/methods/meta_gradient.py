@@ -42,7 +42,7 @@ class MetaGradient(Method):
     mixup: bool = True
     """Interpolate labeled and unlabeled examples, pair by pair."""
     gamma: float = 1.0
-    """Shape γ of the Beta(γ, γ) distribution of the mixing weights."""
+    """Shape γ of the Beta(γ, γ) distribution of the mixing weights, with `mixup`."""
     labeled_term: bool = True
     """Without mixup: train on the labeled examples too (off: Algorithm 1)."""
     beta: float | Literal["lr"] = "lr"
@@ -56,7 +56,7 @@ class MetaGradient(Method):
     project: Projection = "clip"
     """How new pseudo-labels return to the simplex."""
     weight: float = 1.0
-    """Weight w of the consistency term."""
+    """Weight w of the consistency term, which there is only with `meta`."""
     ramp: float = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 

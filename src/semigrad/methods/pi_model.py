@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.passes import statistics_kept
+from semigrad.passes import both_batches, statistics_kept
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class PiModel(Method):
     """Stop the gradient in the second branch: its prediction is then a target."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
+    joint: bool = False
+    """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
 
     @property
     def soft_targets(self) -> bool:  # type: ignore[override]
@@ -57,11 +59,9 @@ class PiModel(Method):
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), u = batch.labeled, batch.unlabeled[0]
-        with clock.masks("labeled"):
-            labeled = F.cross_entropy(net(x), batch.labels)
+        labeled_logits, logits = both_batches(net, x, u, clock, self.joint)
+        labeled, p = F.cross_entropy(labeled_logits, batch.labels), logits.softmax(1)
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
-        with clock.masks("unlabeled"):
-            p = net(u).softmax(1)
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "consistency": weight * self.divergence(p, guess["targets"]).mean()}

@@ -9,9 +9,10 @@ Cubuk, Kurakin, Sohn, Zhang, Raffel; ICLR 2020).
 p_model is the mean of the last 128 batches' predictions, this one included (the original starts from 128 uniform ones,
 which a short run would not get rid of), p_data the labeled share of each class. r(t) rises linearly. g is a linear head
 on the features. A half turn is among the turns only where a mirrored image keeps its class: a 6 turned over is a 9. The
-original scores CTAugment's probes by an average of the weights, here the network itself does in eval mode, and it has
-K = 8, which costs as many passes. As in MixMatch rows are exchanged between the batches before the passes, and only the
-first of these moves the running statistics. With α → 0 and w = 0 the loss is the cross-entropy of strong(x).
+original scores CTAugment's probes by an average of the weights, here the network itself does in eval mode, and it has K
+= 8, which costs as many passes. As in MixMatch rows are exchanged between the batches before the passes; only the first
+of these moves the running statistics, in the original code the last. With α → 0 and w = 0 the loss is the cross-entropy
+of strong(x).
 """
 
 from __future__ import annotations

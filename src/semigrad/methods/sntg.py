@@ -54,17 +54,17 @@ class SNTG(Modifier):
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        rows = []
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
-        for kind, x in (("labeled", batch.labeled[0]), ("unlabeled", batch.unlabeled[self.student_view])):
-            seen = watched.of(x)
-            if seen is not None:
-                rows.append(seen.features)
+        x, u = batch.labeled[0], batch.unlabeled[self.student_view]
+        labeled, unlabeled = watched.of(x), watched.of(u)
+        with clock.masks("sntg"), statistics_kept(net):
+            if labeled is None and unlabeled is None:  # together, as a host does that has not run them apart
+                h = features(net, torch.cat([x, u]))
             else:
-                with clock.masks(f"sntg {kind}"), statistics_kept(net):
-                    rows.append(features(net, x))
-        h, y = torch.cat(rows), torch.cat([batch.labels, guess["targets"].argmax(1)])
+                parts = zip((x, u), (labeled, unlabeled), strict=True)
+                h = torch.cat([features(net, rows) if seen is None else seen.features for rows, seen in parts])
+        y = torch.cat([batch.labels, guess["targets"].argmax(1)])
         known = torch.ones(len(h), dtype=torch.bool, device=h.device)
         if "weights" in guess:
             known[len(batch.labels) :] = guess["weights"] > 0

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.passes import both_batches
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class TemporalEnsembling(Method):
     """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
+    joint: bool = False
+    """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = []
@@ -67,12 +70,10 @@ class TemporalEnsembling(Method):
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (u,) = batch.labeled, batch.unlabeled
-        with clock.masks("labeled"):
-            labeled = F.cross_entropy(net(x), batch.labels)
+        labeled_logits, logits = both_batches(net, x, u, clock, self.joint)
+        labeled, p = F.cross_entropy(labeled_logits, batch.labels), logits.softmax(1)
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
-        with clock.masks("unlabeled"):
-            p = net(u).softmax(1)
         # here and not in `update`, which does not see the predictions; the targets are copies made before
         self.remember(memory, batch.unlabeled_index, p.detach())
         weight = self.weight * clock.gaussian_ramp(self.ramp)

@@ -4,8 +4,12 @@ Where an original has epochs, the arithmetic to steps stands beside the number; 
 cannot be the same here. What holds for all of them:
 
 Squared error: the originals average over the C classes, here it is summed, so that their weights are divided by C.
-One mixed batch: where an original draws labeled and unlabeled images together, the parts have their expected sizes.
-Inputs: the consistency papers whiten CIFAR by ZCA; here inputs are normalized per channel.
+One mixed batch: where an original draws labeled and unlabeled images together, the parts have their expected sizes and
+share one pass (`joint`; Dual Student has two).
+Inputs: the consistency papers whiten CIFAR by ZCA; here inputs are normalized per channel. Crops are of images padded
+by 4 zeros; theirs are by 2 (Laine & Aila, VAT and what builds on it) or reflect the border.
+BatchNorm's running statistics keep 0.9 of the past, 0.999 in the Wide ResNet; VAT, ADA-Net and TNAR keep 0.99, MA-DNN
+0.9999. MA-DNN's clipped gradients and smoothed labels are left out, SNTG's k = 0.4 is the default of its code.
 Second heads for consistency (Mean Teacher in PyTorch, fastSWA, Dual Student) are left out.
 """
 
@@ -43,8 +47,8 @@ _LAINE_CIFAR100: Layer = {**_LAINE, "steps": 300 * CIFAR // 100, "batch": 20, "u
 # 1,000 labels: 1.4 labeled images in 100; an epoch is 733 batches
 _LAINE_SVHN: Layer = {**_LAINE, "steps": 300 * 733, "batch": 1, "unlabeled_batch": 99}
 
-_PI: Layer = {"name": "pi-model", "ramp": 80 / 300, "whole_batch": True}
-_ENSEMBLE: Layer = {"name": "temporal-ensembling", "decay": 0.6, "ramp": 80 / 300, "whole_batch": True}
+_PI: Layer = {"name": "pi-model", "ramp": 80 / 300, "whole_batch": True, "joint": True}
+_ENSEMBLE: Layer = {"name": "temporal-ensembling", "decay": 0.6, "ramp": 80 / 300, "whole_batch": True, "joint": True}
 
 # The weight is 100 (temporal ensembling: 30, on CIFAR-100 100) times the share of labeled images.
 _PI_CIFAR10: Layer = {**_PI, "weight": 100 * 4000 / CIFAR / 10}
@@ -80,7 +84,7 @@ _TEMPORAL: dict[str, Layer] = {
 
 # --- Tarvainen, Valpola 2017. The memory is 1/(1 − α) steps for a decay α. ---
 
-_TEACHER: Layer = {"name": "mean-teacher", "whole_batch": True}
+_TEACHER: Layer = {"name": "mean-teacher", "whole_batch": True, "joint": True}
 
 _MEAN_TEACHER: dict[str, Layer] = {
     # In TensorFlow: gaussian rise of learning rate and weight over 40,000 steps and fall over the last 25,000.
@@ -211,6 +215,7 @@ _CO_TRAINING: Layer = {
     "model": {**_WEIGHT_NORM, "dropout": "none"},
     "method": {
         "name": "co-training", "networks": 2, "agreement": 10.0, "difference": 0.5, "epsilon": 0.02, "ramp": 80 / 600,
+        "joint": True,
     },
     "lr": 0.1,
     "weight_decay": 1e-4,
@@ -252,6 +257,7 @@ _FAST_SWA: dict[str, Layer] = {
             "name": "pi-model+fast-swa",
             "detach": True,
             "whole_batch": True,
+            "joint": True,
             "weight": 100.0 / 10,
             "ramp": 5 / 1200,
             "fast-swa": _fast_swa(1200),
@@ -302,12 +308,13 @@ _MULTIPLE: dict[str, Layer] = {
         "unlabeled_batch": 100,
     },
     "ada-net-svhn": {**_VAT_SVHN, "method": {**_ADA, "gamma": 0.1}, "batch": 128, "unlabeled_batch": 128},
-    # An epoch is 1,281,167 / 256 = 5,005 batches; γ is ours.
+    # An epoch is 1,280,000 / 256 = 5,000 batches there. Ours: λ weighs each row (there its mean weighs the batch), and
+    # pseudo-labels are of eval mode.
     "ada-net-imagenet": {
         **_SGD,
         "model": {"name": "resnet-18"},
         "method": _ADA,
-        "steps": 60 * 5005,
+        "steps": 60 * 5000,
         "batch": 256,
         "unlabeled_batch": 256,
         "lr": 0.1,
@@ -368,7 +375,7 @@ _MATCH: Layer = {
     "warmup": 0.0,
     "schedule": "constant",
     "average": 0.999,
-    "include_labeled": True,  # published for FixMatch; ours for the other two
+    "include_labeled": True,  # but for MixMatch
 }
 _MIX: Layer = {"name": "mixmatch", "copies": 2, "temperature": 0.5, "alpha": 0.75, "ramp": 2**14 / 2**20}
 _REMIX: Layer = {
@@ -386,14 +393,15 @@ _FIX: Layer = {
 }
 
 _MATCHES: dict[str, Layer] = {
-    "mixmatch-cifar10": {**_MATCH, "method": {**_MIX, "weight": 75.0 / 10}},
-    "mixmatch-svhn": {**_MATCH, "method": {**_MIX, "weight": 250.0 / 10}},
+    "mixmatch-cifar10": {**_MATCH, "method": {**_MIX, "weight": 75.0 / 10}, "include_labeled": False},
+    "mixmatch-svhn": {**_MATCH, "method": {**_MIX, "weight": 250.0 / 10}, "include_labeled": False},
     # theirs is 135 wide in the first group, ours 8 · 16
     "mixmatch-cifar100": {
         **_MATCH,
         "model": {**_WIDE, "width": 8},
         "method": {**_MIX, "weight": 150.0 / 100},
         "weight_decay": 0.04,
+        "include_labeled": False,
     },
     "remixmatch-cifar10": {**_MATCH, "method": _REMIX},
     "remixmatch-svhn": {**_MATCH, "method": _REMIX},
