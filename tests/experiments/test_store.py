@@ -1,0 +1,194 @@
+"""Records of real runs: found again, whole, small, free of this machine's paths; damaged ones and other data."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from semigrad.errors import InputError
+from semigrad.experiments.store import Store, portable, record_of, thin
+from semigrad.metrics import read_metrics
+from semigrad.run import configure
+from tests.small_runs import digits, go, small
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run and its folder."""
+    run, folder = small(steps=150, test_every=7), tmp_path_factory.mktemp("store") / "run"
+    go(run, folder)
+    return run, folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    told = []
+    return Store(tmp_path / "records", told.append)
+
+
+def told(store):
+    return store.tell.__self__
+
+
+def test_a_run_is_found_again_as_it_was_added(finished, store):
+    run, folder = finished
+    assert store.find(run, None) is None
+    added = store.add(folder)
+    fingerprint = digits().fingerprint
+    assert store.find(run, fingerprint) == store.find(run, None) == added
+    assert added.key == run.key
+    assert added.run == run.to_dict()
+    assert added.result == json.loads((folder / "result.json").read_text())
+    assert added.data["fingerprint"] == fingerprint
+    assert added.data["split"]["labeled"] == 40
+    assert added.made["seconds"] == added.result["seconds"]
+    assert {"date", "torch", "device", "threads"} <= added.made.keys()
+    assert store.find(dataclasses.replace(run, seed=1), fingerprint) is None
+    assert told(store) == []
+
+
+def test_a_record_is_one_small_file_without_weights_or_places(finished, store, tmp_path):
+    run, folder = finished
+    store.add(folder)
+    (file,) = store.path.iterdir()
+    assert file.name == f"{run.key}.json"
+    assert file.stat().st_size < 20_000
+    assert str(tmp_path.parent) not in file.read_text()
+    assert str(folder.parent) not in file.read_text()
+
+
+def test_the_date_is_when_the_run_was_finished(finished, store):
+    _, folder = finished
+    assert store.add(folder).made["date"] == store.add(folder).made["date"]
+
+
+def test_an_unfinished_run_has_no_record(finished, store, tmp_path):
+    shutil.copytree(finished[1], tmp_path / "run")
+    (tmp_path / "run" / "result.json").unlink()
+    with pytest.raises(InputError, match="unfinished"):
+        store.add(tmp_path / "run")
+
+
+def test_curve_keeps_measured_errors_and_the_end(finished):
+    lines = read_metrics(finished[1] / "metrics.jsonl")
+    measured = [line["step"] for line in lines if "test_error" in line]
+    curve = record_of(finished[1]).curve
+    assert len(lines) > 60 >= len(curve)
+    assert [line["step"] for line in curve if "test_error" in line] == measured
+    assert curve[-1]["step"] == 150
+    by_step = {line["step"]: line for line in lines}
+    for line in curve:
+        assert line == pytest.approx(by_step[line["step"]], rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [0, 1, 59, 60, 61, 1000])
+@pytest.mark.parametrize("every", [1, 3, 10**6])
+def test_thinning_to_any_number(count, every):
+    lines = [{"step": n + 1, "loss": 1 / 3} | ({"test_error": 2.0} if n % every == 0 else {}) for n in range(count)]
+    curve = thin(lines)
+    steps = [line["step"] for line in curve]
+    assert len(steps) == len(set(steps)) == min(count, 60)
+    assert steps == sorted(steps)
+    assert steps[-1:] == [count][: len(steps)]
+    if count > 60:
+        gaps = np.diff(steps)
+        assert gaps.max() <= 3 * count / 60 + every % 10**6
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "",
+        lambda text: "[]",
+        lambda text: text.replace('"fingerprint"', '"finger"'),
+        lambda text: text.replace('"seed": 0', '"seed": 1'),
+        lambda text: text.replace('"seconds"', '"secs"'),
+        lambda text: text.replace('"error": ', '"error": "x", "e": ', 1),
+        lambda text: text.replace('"curve": [', '"curve": [3, ', 1),
+    ],
+    ids=["half", "empty", "list", "no fingerprint", "other run", "no seconds", "no number", "curve"],
+)
+def test_a_damaged_record_is_named_and_ignored(finished, store, damage):
+    run, folder = finished
+    store.add(folder)
+    (file,) = store.path.iterdir()
+    before = file.read_text()
+    file.write_text(damage(before))
+    assert file.read_text() != before
+    assert store.find(run, None) is None
+    (line,) = told(store)
+    assert str(file) in line
+    assert "computed again" in line
+    store.add(folder)
+    assert file.read_text() == before
+
+
+def test_a_record_of_other_data_is_that_of_another_run(finished, store):
+    run, folder = finished
+    store.add(folder)
+    assert store.find(run, "0" * 64) is None
+    assert "other data" in told(store)[0]
+
+
+def own_data(folder, seed):
+    folder.mkdir(parents=True)
+    draws = np.random.default_rng(seed)
+    rows, labels = draws.random((60, 6)).astype(np.float32), np.repeat([0, 1], 30)
+    np.savez(folder / "own.npz", x=rows[:40], y=labels[10:50], x_test=rows[40:], y_test=labels[20:40])
+    return f"npz:{folder / 'own.npz'}@10"
+
+
+def test_own_data_have_the_same_key_on_another_machine(store, tmp_path):
+    here, there = own_data(tmp_path / "here", 0), own_data(tmp_path / "there", 0)
+    first, second = (small(data, model="mlp", steps=2) for data in (here, there))
+    assert first.key != second.key
+    assert portable(first) == portable(second)
+    go(first, tmp_path / "run")
+    record = store.add(tmp_path / "run")
+    assert record.run["data"] == "npz:own.npz@10"
+    assert str(tmp_path) not in next(store.path.iterdir()).read_text()
+    assert store.find(second, record.data["fingerprint"]) == record
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("digits@40", "digits@40"),
+        ("folder:/a/b c/photos", "folder:photos"),
+        ("folder:/a/b/photos/", "folder:photos"),
+        ("imagenet:/data/imagenet@10%", "imagenet:imagenet@10%"),
+        ("npz:/a@b/c@d.npz@20", "npz:c@d.npz@20"),
+    ],
+)
+def test_portable_names(data, expected):
+    run = configure(data, model="mlp")
+    assert portable(run).data == expected
+    assert dataclasses.replace(portable(run), data=data) == run
+
+
+def test_features_stand_beside_the_record_and_belong_to_its_data(finished, store):
+    run, folder = finished
+    features = {"energy": {"labeled-test": {"share": 0.5}}, "points": {"test": {"x": [1.5], "y": [2.0], "class": [3]}}}
+    added = store.add(folder, features)
+    assert {file.name for file in store.path.iterdir()} == {f"{run.key}.json", f"{run.key}.features.json"}
+    assert store.find(run, None) == added
+    assert added.features == features
+    beside = store.path / f"{run.key}.features.json"
+    beside.write_text(beside.read_text().replace(digits().fingerprint, "0" * 64))
+    assert store.find(run, None) == dataclasses.replace(added, features=None)
+    beside.write_text("{")
+    assert store.find(run, None).features is None
+    assert str(beside) in told(store)[0]
+
+
+def test_large_confusion_matrices_stay_out(store, tmp_path):
+    labels = np.tile(np.arange(25), 4)
+    rows = np.random.default_rng(0).random((100, 6)).astype(np.float32)
+    np.savez(tmp_path / "many.npz", x=rows, y=labels, x_test=rows, y_test=labels)
+    result = go(small(f"npz:{tmp_path / 'many.npz'}@25", model="mlp", steps=2), tmp_path / "run")
+    kept = store.add(tmp_path / "run").result
+    assert kept == {**result, "test": {**kept["test"], "confusion": None}}
+    assert len(result["test"]["confusion"]) == 25

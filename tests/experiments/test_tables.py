@@ -1,0 +1,215 @@
+"""Outcomes as tables: the right numbers in the right places, missing ones shown as missing, every format read back."""
+
+import csv
+import io
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from semigrad.experiments import Experiment, Plan
+from semigrad.experiments.sheets import MISSING, agreements, entries, sheets
+from semigrad.experiments.store import Outcome, Record
+from semigrad.experiments.tables import CSV_FIELDS, comma_separated, latex, markdown, plain, to_plain
+
+ROWS = ("Labeled-Only", "Pi|Model_1", "50% & more", "A", "B", "C")
+COLUMNS = ("CIFAR-10@40", "SVHN@20")
+DRAWS = np.random.default_rng(0)
+
+
+def experiment(rows=ROWS, columns=COLUMNS, **changes) -> Experiment:
+    runs = {(row, column): {"data": "digits@40", "method": "supervised"} for row in rows for column in columns}
+    known = {
+        "name": "small", "title": "Ours & *theirs*", "claim": "Better.", "kind": "table", "rows": rows,
+        "published": {(row, columns[0]): 10.0 - number for number, row in enumerate(rows)},
+        "plans": {"smoke": Plan(3, runs, ("A note with an_underscore.",))},
+    }  # fmt: skip
+    return Experiment(**{**known, **changes})
+
+
+def record(error, seconds=2.0, features=None) -> Record:
+    result = {"error": error, "error_top5": error / 10}
+    return Record("k", {}, {}, {"seconds": seconds, "date": "2026-01-02"}, result, [], features)
+
+
+def outcome(made=None, left_out=(("B", "SVHN@20"),), seconds=None) -> Outcome:
+    made = made or experiment()
+    records = {
+        (row, column): {
+            seed: record(20 - 2 * number + 0.1 * seed**2, (seconds or {}).get(row, [2.0, 2.0, 2.0])[seed])
+            for seed in range(3)
+        }
+        for number, row in enumerate(made.rows)
+        for column in made.columns("smoke")
+        if (row, column) not in left_out
+    }
+    return Outcome(made, "smoke", records, "semigrad reproduce small", "2026-01-02")
+
+
+def entry(made, row, column):
+    (found,) = [entry for entry in entries(made) if (entry.row, entry.column) == (row, column)]
+    return found
+
+
+def test_numbers_of_a_cell():
+    found = entry(outcome(seconds={"A": [9.0, 4.0, 5.0]}), "A", "CIFAR-10@40")
+    errors = [14.0, 14.1, 14.4]
+    assert found.summary.mean == pytest.approx(np.mean(errors))
+    assert found.summary.deviation == pytest.approx(np.std(errors, ddof=1))
+    assert found.difference.mean == pytest.approx(-6)
+    assert found.difference.half == pytest.approx(0, abs=1e-9)
+    assert (found.published, found.seconds, found.times) == (7.0, 5.0, 2.5)
+
+
+def test_the_baseline_has_no_difference_to_itself():
+    assert entry(outcome(), "Labeled-Only", "SVHN@20").difference is None
+
+
+def test_missing_cells_are_shown_as_missing():
+    sheet = next(sheet for sheet in sheets(outcome()) if sheet.title == "SVHN@20")
+    by_row = {row[0]: row for row in sheet.rows}
+    assert by_row["B"][1:4] == (MISSING, "", "")
+    assert by_row["A"][1] == "14.17 ± 0.21"
+    assert "| B | missing |" in markdown(outcome())
+
+
+def test_another_figure_than_the_error():
+    made = experiment(measures={"SVHN@20": "error_top5"})
+    assert entry(outcome(made), "A", "SVHN@20").summary.mean == pytest.approx(1.41667, abs=1e-4)
+    assert next(sheet for sheet in sheets(outcome(made)) if sheet.title == "SVHN@20").headings[1].startswith("top-5")
+
+
+def test_order_of_rows_against_the_papers():
+    found = agreements(outcome())
+    assert found["CIFAR-10@40", "CIFAR-10@40"].tau == pytest.approx(1)
+    assert found["SVHN@20", "CIFAR-10@40"].rows == 5  # the paper has no such column, and one of ours is missing
+    few = experiment(rows=("A", "B", "C", "D"))
+    assert agreements(outcome(few)) == {}
+
+
+def test_a_column_the_paper_lacks_stands_beside_all_of_its_columns():
+    sheet = next(sheet for sheet in sheets(outcome()) if sheet.title == "SVHN@20")
+    assert "paper, CIFAR-10@40" in sheet.headings
+    place = sheet.headings.index("paper, CIFAR-10@40")
+    assert {row[0]: row[place] for row in sheet.rows}["A"] == "7.00"
+
+
+def test_a_column_is_not_compared_with_another_condition():
+    columns = ("digits@20 without mixup", "digits@20 with mixup")
+    published = {(row, f"SVHN@1000 {word} mixup"): 5.0 for row in ROWS for word in ("without", "with")}
+    found = sheets(outcome(experiment(columns=columns, published=published), left_out=()))
+    assert [sheet.headings[4] for sheet in found] == ["paper, SVHN@1000 without mixup", "paper, SVHN@1000 with mixup"]
+    assert {len(sheet.headings) for sheet in found} == {7}
+
+
+def test_a_row_that_only_the_paper_has():
+    made = experiment(published={("Nobody", "SVHN@20"): 3.0}, rows=(*ROWS, "Nobody"))
+    made = Experiment(**{**vars(made), "plans": experiment().plans})
+    found = entry(outcome(made, left_out=[("Nobody", column) for column in COLUMNS]), "Nobody", "SVHN@20")
+    assert (found.planned, found.ours, found.published) == (False, "–", 3.0)
+
+
+def cells_of(text, title):
+    """A table of a Markdown page, read back."""
+    lines = text.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    plain_bars = [row.replace("\\|", "\0") for row in rows]
+    return [[cell.strip().replace("\0", "|") for cell in row.strip("|").split("|")] for row in plain_bars]
+
+
+def test_markdown_has_one_width_and_escaped_names():
+    text = markdown(outcome())
+    headings, rule, *rows = cells_of(text, "CIFAR-10@40")
+    assert {len(row) for row in (headings, rule, *rows)} == {7}
+    assert [row[0] for row in rows] == ["Labeled-Only", "Pi|Model\\_1", "50% & more", "A", "B", "C"]
+    assert text.startswith("# Ours & \\*theirs\\*\n")
+    assert "- A note with an\\_underscore.\n" in text
+    assert "semigrad reproduce small" in text
+
+
+def test_comma_separated_values_read_back_in_full_precision():
+    rows = list(csv.DictReader(io.StringIO(comma_separated(outcome()))))
+    assert tuple(rows[0]) == CSV_FIELDS
+    assert len(rows) == 12
+    by_place = {(row["row"], row["column"]): row for row in rows}
+    found = by_place["Pi|Model_1", "SVHN@20"]
+    assert float(found["mean"]) == entry(outcome(), "Pi|Model_1", "SVHN@20").summary.mean
+    assert (by_place["B", "SVHN@20"]["mean"], by_place["B", "SVHN@20"]["seeds"]) == ("", "0")
+    assert "nan" not in comma_separated(outcome())
+
+
+def test_latex_escapes_and_has_one_width():
+    text = latex(outcome())
+    assert r"50\% \& more" in text
+    assert r"Pi\textbar{}Model\_1" in text
+    assert r"Ours \& *theirs*" in text
+    assert "$-$6.00" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {line.replace(r"\&", "").count("&") for line in rows} == {6}
+    assert text.count(r"\begin{tabular}{lrrrrrr}") == 2
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")
+def test_latex_is_accepted_by_latex(tmp_path):
+    page = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + latex(outcome()) + r"\end{document}"
+    (tmp_path / "page.tex").write_text(page)
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def shown(made):
+    console = Console(width=160, record=True, file=io.StringIO())
+    for table in plain(made):
+        console.print(table)
+    return console.export_text()
+
+
+def test_terminal_tables_show_names_with_brackets_as_they_are():
+    made = experiment(rows=("[bold]x[/bold]", *ROWS[1:]))
+    assert "[bold]x[/bold]" in shown(outcome(made))
+
+
+def test_rows_by_numbers_of_labels():
+    made = experiment(columns=("SVHN@20", "SVHN@40", "CIFAR-10@40"), kind="labels")
+    found = {sheet.title: sheet for sheet in sheets(outcome(made, left_out=[("A", "SVHN@40")]))}
+    errors = found["SVHN: test error, % (seeds)"]
+    assert errors.headings == ("labels", "20", "40")
+    by_row = {row[0]: row[1:] for row in errors.rows}
+    assert by_row["A"] == ("14.17 ± 0.21 (3); paper 7.00", MISSING)
+    assert "CIFAR-10: difference to Labeled-Only" in found
+    assert "CIFAR-10: median seconds of a run" in found
+
+
+def test_features_have_a_table_of_their_own():
+    made = experiment(rows=("Labeled-Only", "Ours"), columns=("SVHN@20",), kind="features")
+    pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
+
+    def features(number):
+        return {
+            "energy": {pair: {"share": number, "share_by_chance": 0.25} for pair in pairs},
+            "silhouette": {"mean": None},
+        }
+
+    records = {("Ours", "SVHN@20"): {seed: record(5.0, features=features(0.1 + seed)) for seed in range(2)}}
+    sheet = sheets(Outcome(made, "smoke", records, "", ""))[-1]
+    assert sheet.rows[1] == ("Ours", "SVHN@20", *(["0.6000 ± 0.7071", "0.2500 ± 0.0000"] * 3), MISSING)
+    assert sheet.rows[0][2:] == (MISSING,) * 7
+
+
+def test_one_seed_has_neither_deviation_nor_interval():
+    made = experiment()
+    few = {place: {0: records[0]} for place, records in outcome().records.items()}
+    found = entry(Outcome(made, "smoke", few, "", ""), "A", "SVHN@20")
+    assert (str(found.summary), str(found.difference)) == ("14.00", "-6.00")
+    assert math.isnan(found.difference.half)
+
+
+def test_plain_values_name_every_run():
+    content = to_plain(outcome())
+    assert len(content["cells"]) == 11
+    cell = next(cell for cell in content["cells"] if (cell["row"], cell["column"]) == ("A", "CIFAR-10@40"))
+    assert cell["published"] == 7.0
+    assert cell["runs"]["2"] == {"key": "k", "error": pytest.approx(14.4), "seconds": 2.0}

@@ -1,0 +1,212 @@
+"""Drawings say what their numbers say: places, ticks, colors, words."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from importlib import resources
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semigrad.report.charts import Bar, Cell, Series, Table, bar_chart, line_chart, number
+from semigrad.report.maps import PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.svg import COLOR_COUNT, Scale, element, scale_over, shortened, width_of, written
+from tests.report.pages import NASTY, SVG
+
+finite = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+def parsed(chart):
+    return ElementTree.fromstring(str(chart.svg))
+
+
+def with_class(svg, word):
+    return [node for node in svg.iter() if word in (node.get("class") or "").split()]
+
+
+def points_of(path):
+    return np.array([[float(n) for n in pair.split()] for pair in path.get("d")[1:].split("L")])
+
+
+@given(st.lists(finite, min_size=1, max_size=20), st.booleans())
+def test_a_scale_holds_all_values_and_has_round_ticks(values, zero):
+    scale = scale_over(values, 10, 110, zero=zero)
+    assert all(10 - 1e-6 <= scale(value) <= 110 + 1e-6 for value in values)
+    assert zero is False or scale.low <= 0
+    ticks = scale.ticks()
+    assert 2 <= len(ticks) <= 8
+    steps = np.diff(ticks)
+    assert steps == pytest.approx(np.full(len(steps), steps[0]), rel=1e-6)
+    assert f"{steps[0]:.0e}"[0] in "125"
+
+
+@given(st.lists(st.floats(1e-8, 1e6), min_size=1, max_size=20))
+def test_a_log_scale_holds_all_values(values):
+    scale = scale_over(values, 110, 10, log=True)
+    assert all(10 - 1e-6 <= scale(value) <= 110 + 1e-6 for value in values)
+    assert len(scale.ticks()) <= 9
+
+
+def test_a_scale_is_linear_between_its_ends():
+    scale = Scale(2, 4, 100, 300)
+    assert [scale(value) for value in (2, 3, 4)] == [100, 200, 300]
+    assert Scale(1, 100, 0, 2, log=True)(10) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "0"),
+        (300, "300"),
+        (12345, "12,345"),
+        (0.123456, "0.123"),
+        (1234.56, "1,234.6"),
+        (float("nan"), "not finite"),
+    ],
+)
+def test_numbers_for_people(value, words):
+    assert written(value) == words
+
+
+@given(st.text(max_size=60), st.floats(30, 300))
+def test_words_are_cut_to_fit_and_keep_both_ends(words, width):
+    short = shortened(words, width)
+    if short != words:
+        assert "…" in short
+        assert short[0] == words[0]
+        assert width_of(short) <= width or len(short) <= 4
+
+
+@given(st.text(alphabet="<>&\"'ab", max_size=20))
+def test_elements_escape_what_they_are_given(words):
+    node = ElementTree.fromstring(str(element("g", element("text", words + "x"), data_tip=words)))
+    assert node.get("data-tip") == words
+    assert node[0].text == words + "x"
+
+
+def test_lines_stand_where_their_numbers_are():
+    chart = line_chart("a", "t", [Series("first", [0, 50, 100], [1, 3, 2]), Series("b", [0, 100], [2, 2])], "step", "y")
+    svg = parsed(chart)
+    first, second = [points_of(path) for path in with_class(svg, "line")[:2]]
+    assert first[1, 0] == pytest.approx((first[0, 0] + first[2, 0]) / 2, abs=0.1)
+    assert first[0, 1] - first[1, 1] == pytest.approx(2 * (first[0, 1] - first[2, 1]), abs=0.2)  # upwards
+    assert second[0, 1] == second[1, 1] == pytest.approx(first[2, 1], abs=0.1)
+    group = next(node for node in svg.iter(f"{SVG}g") if node.get("data-name") == "first")
+    assert [value for _, value in json.loads(group.get("data-values"))] == ["1", "3", "2"]
+    assert [node.get("data-key") for node in with_class(svg, "key")] == ["s0", "s1"]
+    assert [cell.text for cell in chart.table.rows[1]] == ["50", "3", ""]
+
+
+def test_a_log_scale_only_where_it_shows_more():
+    def label(values):
+        svg = parsed(line_chart("a", "t", [Series("x", [1, 2], values)], "step", "loss", log=True))
+        return [node.text for node in with_class(svg, "label")][1]
+
+    assert label([0.01, 2]) == "loss (log)"
+    assert label([1, 2]) == "loss"
+    assert label([0, 2]) == "loss"
+
+
+def test_error_bars_reach_as_far_as_the_deviation():
+    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [10, 20], [2, 0])], "labels", "y", zero=True))
+    (bar,) = with_class(svg, "thin")
+    line = points_of(with_class(svg, "line")[0])
+    unit = (line[0, 1] - line[1, 1]) / 10
+    assert float(bar.get("y1")) - float(bar.get("y2")) == pytest.approx(4 * unit, abs=0.2)
+
+
+def test_empty_and_single_values_can_be_drawn():
+    for series in ([], [Series("x", [], [])], [Series("x", [5], [1.0])], [Series("x", [1, 2], [float("nan"), 3])]):
+        parsed(line_chart("a", "t", series, "step", "y", smooth=True, log=True))
+    parsed(bar_chart("a", "t", [], ("ours",), "x"))
+    parsed(bar_chart("a", "t", [Bar("x", (0.0,))], ("ours",), "x"))
+
+
+def test_bars_are_as_long_as_their_values_and_the_paper_stands_beside():
+    bars = [Bar("one", (10.0,), (1.0,), 20.0), Bar("two", (20.0,), (0.0,))]
+    chart = bar_chart("a", "t", bars, ("ours",), "error, %", reference="paper")
+    svg = parsed(chart)
+    widths = [float(node.get("width")) for node in with_class(svg, "area") if node.get("data-tip")]
+    assert widths[1] == pytest.approx(2 * widths[0], rel=0.01)
+    diamond = next(node for node in with_class(svg, "reference") if node.get("data-tip"))
+    left = next(float(node.get("x")) for node in with_class(svg, "area") if node.get("data-tip"))
+    assert float(diamond.get("d")[1:].split()[0]) - left == pytest.approx(widths[1], abs=0.2)
+    assert [cell.text for cell in chart.table.rows[0]] == ["one", "10.00 ± 1.00", "20.00"]
+
+
+def test_the_confusion_matrix_has_every_number():
+    confusion = [[8, 2, 0], [0, 5, 5], [1, 0, 9]]
+    svg = parsed(confusion_chart(confusion, ["cat", NASTY, "dog"]))
+    tips = [node.get("data-tip") for node in with_class(svg, "cell")]
+    assert len(tips) == 9
+    assert f"{NASTY} answered as dog: 5 of 10" in tips
+    shades = {node.get("data-tip"): float(node.get("fill-opacity")) for node in with_class(svg, "cell")}
+    assert shades["dog answered as dog: 9 of 10"] > shades[f"{NASTY} answered as dog: 5 of 10"]
+    assert sorted(node.text for node in with_class(svg, "inside")) == sorted(["8", "2", "5", "5", "1", "9"])
+    assert [cell.text for cell in confused_pairs(confusion, ["cat", "bee", "dog"]).rows[0]] == [
+        "bee",
+        "dog",
+        "5",
+        "50.0",
+    ]
+
+
+def test_a_hundred_classes_still_make_a_small_drawing():
+    rng = np.random.default_rng(0)
+    chart = confusion_chart(rng.integers(0, 3, (100, 100)).tolist(), [f"class {n}" for n in range(100)])
+    parsed(chart)
+    assert len(chart.svg) < 1_200_000
+    assert len(chart.table.rows) == 40  # the worst pairs, not ten thousand numbers
+
+
+def test_reliability_bars_stand_at_their_accuracy():
+    bins = [{"low": 40.0, "high": 50.0, "count": 4, "confidence": 45.0, "accuracy": 25.0},
+            {"low": 90.0, "high": 100.0, "count": 16, "confidence": 97.0, "accuracy": 50.0}]  # fmt: skip
+    svg = parsed(reliability_chart(bins, 12.3, "over 20 examples"))
+    heights = [float(node.get("height")) for node in with_class(svg, "area") if node.get("data-tip")]
+    assert heights[1] == pytest.approx(2 * heights[0])
+
+
+def test_the_map_tells_parts_and_classes_apart():
+    points = np.array([[0, 0], [1, 1], [2, 0], [3, 3.0]])
+    chart = feature_map(points, np.array([0, 1, 0, -1]), np.array([0, 1, 2, 1]), ["a", "b"], "t")
+    keys = [node.get("data-keys") for node in parsed(chart).iter() if (node.get("data-keys") or "").startswith("p")]
+    assert sorted(keys) == ["p0 k0", "p1 k-1", "p1 k1", "p2 k0"]
+    assert chart.table.header == ("class", *PARTS)
+    assert [cell.text for cell in chart.table.rows[0]] == ["a", "1", "0", "1"]
+
+
+def test_tables_know_which_columns_are_numbers():
+    table = Table(("a", "b"), [(Cell("x"), Cell("")), (Cell("y"), number(1.234))])
+    assert table.columns == [("a", False), ("b", True)]
+    assert number(None) == Cell("")
+    assert number(float("nan"), none="-") == Cell("-")
+
+
+def luminance(color):
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(first, second):
+    dark, light = sorted((luminance(first), luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_colors_stand_out_on_light_and_dark_pages():
+    folder = resources.files("semigrad.report") / "templates"
+    blocks = re.findall(
+        r":root[^{]*\{(.*?)\}", (folder / "light.css").read_text() + (folder / "style.css").read_text(), re.S
+    )
+    assert len(blocks) == 3  # light, dark by preference, dark by choice
+    themes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
+    assert themes[1] == themes[2]
+    for theme in themes:
+        for name in (f"c{place}" for place in range(COLOR_COUNT)):
+            assert contrast(theme[name], theme["page"]) >= 3, name
+        for name in ("ink", "soft", "accent", "bad", "good"):
+            assert contrast(theme[name], theme["page"]) >= 4.5, name
+            assert contrast(theme[name], theme["raised"]) >= 4.5, name
