@@ -22,9 +22,10 @@ from typing import Any, Literal
 import torch
 import tyro
 from rich.console import Console
-from torch.utils.flop_counter import FlopCounterMode
 
 from semigrad.core import Clock
+from semigrad.experiments.cost import method_passes
+from semigrad.experiments.tuned import TUNED, TUNED_FILE
 from semigrad.methods import METHODS
 from semigrad.parallel import train_all
 from semigrad.report.comparison import comparison_table
@@ -65,7 +66,6 @@ TABLE1 = (
     "meta-gradient",
 )
 TUNING_SEED = 100
-TUNED = Path(__file__).with_name("tuned.json")
 
 Fields = dict[str, Any]
 
@@ -132,20 +132,20 @@ def tune(options: Options, names: list[str]) -> None:
         for number, fields in enumerate(CANDIDATES.get(name, []))
     }
     results = carry_out(options, runs)
-    chosen = json.loads(TUNED.read_text()) if TUNED.exists() else {}
+    chosen = json.loads(TUNED_FILE.read_text())
     for name in names:
         tried = CANDIDATES.get(name, [])
         errors = [results[name, number]["validation"]["error"] for number in range(len(tried))]
         best = min(range(len(tried)), key=errors.__getitem__, default=None)
         chosen[name] = {"fields": {} if best is None else tried[best], "errors": errors}
         print(name, chosen[name])
-    TUNED.write_text(json.dumps(chosen, indent=1) + "\n")
+    TUNED_FILE.write_text(json.dumps(chosen, indent=1) + "\n")
 
 
 def table(options: Options, names: list[str]) -> None:
-    chosen = {} if options.untuned else json.loads(TUNED.read_text())
+    chosen = {} if options.untuned else TUNED
     runs = {
-        (name, seed): run_for(options, {"name": name, **chosen.get(name, {}).get("fields", {})}, seed=seed)
+        (name, seed): run_for(options, {"name": name, **chosen.get(name, {})}, seed=seed)
         for seed in range(options.seeds)
         for name in names
     }
@@ -169,23 +169,13 @@ def cost(options: Options, names: list[str]) -> None:
             work()
             times[name].append(time.perf_counter() - started)
     medians = {name: statistics.median(measured[2:]) for name, measured in times.items()}
-    forward = multiplications(options)
-    for name, work in works.items():
-        with FlopCounterMode(display=False) as counter:
-            work()
-        passes = counter.get_total_flops() / forward
+    for name in names:
+        passes = method_passes(run_for(options, {"name": name}).method, name)
         ratio = medians[name] / medians["supervised"]
-        print(f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised {passes:6.1f} forward passes")
-
-
-def multiplications(options: Options) -> int:
-    """Of one forward pass of a labeled batch."""
-    run = run_for(options, {"name": "supervised"})
-    setup = set_up(run, "cpu")
-    x = next(setup.stream.batches(range(1), setup.device)).labeled[0]
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        setup.net.train()(x)
-    return int(counter.get_total_flops())
+        print(
+            f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised, passes of an example: "
+            f"{passes.labeled:g} labeled + {passes.unlabeled:g} unlabeled"
+        )
 
 
 def whole_step(options: Options, name: str) -> Callable[[], None]:

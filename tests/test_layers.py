@@ -18,6 +18,7 @@ LAYERS = [
     {"training", "saved"},
     {"loop"},
     {"parallel", "theory"},
+    {"experiments"},
     {"report"},
     {"cli"},
 ]

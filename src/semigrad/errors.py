@@ -18,6 +18,7 @@ class InputError(Exception):
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
     """The sentence for a name nobody knows, with the nearest known one."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(given.lower(), names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    by_small_letters = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(given.lower(), by_small_letters, n=1)
+    hint = f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
     return f"There is no {kind} {given!r}.{hint} Known: {', '.join(names) or 'none'}."

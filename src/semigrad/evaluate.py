@@ -15,6 +15,19 @@ from semigrad.data.dataset import Dataset
 from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The answers whose confidence lies between two bounds, all in per cent."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float  # mean
+    accuracy: float
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -26,6 +39,7 @@ class Evaluation:
     error_top5: float | None  # where there are more than 5 classes
     calibration_error: float  # expected calibration error over 15 bins, in per cent
     confusion: list[list[int]]  # rows: true class, columns: answer
+    reliability: list[Bin]  # the bins that hold any answer
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,6 +74,12 @@ def measure_validation(
     return evaluate(probabilities(net, batches), dataset.labels[split.validation])
 
 
+def measure_labeled(net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int) -> Evaluation:
+    """The figures on labeled training examples, as they are: all of them, or 2,000 spread over them."""
+    some = split.labeled[:: max(1, len(split.labeled) // 2000)]
+    return evaluate(probabilities(net, in_order(dataset.train, some, device, workers)), dataset.labels[some])
+
+
 def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
     """predicted (N, classes) probabilities, labels (N,) class numbers."""
     count, classes = predicted.shape
@@ -76,6 +96,7 @@ def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
         error_top5=None if top5 is None else 100 * float((top5 != labels[:, None]).all(1).mean()),
         calibration_error=100 * calibration_error(predicted.max(1), answers == labels),
         confusion=confusion.tolist(),
+        reliability=reliability(predicted.max(1), answers == labels),
     )
 
 
@@ -87,8 +108,24 @@ def wilson(events: int, count: int, z: float = 1.959963984540054) -> tuple[float
     return max(0.0, center - half), min(1.0, center + half)
 
 
-def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
+def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
     """Σ_b (n_b/N) |accuracy_b − confidence_b| over equal-width bins of the confidence."""
-    number = np.minimum((confidence * bins).astype(int), bins - 1)
+    number = _bin_numbers(confidence, bins)
     gaps = np.bincount(number, correct, bins) - np.bincount(number, confidence, bins)
     return float(np.abs(gaps).sum() / len(confidence))
+
+
+def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> list[Bin]:
+    """Confidence and accuracy bin by bin, the empty ones left out."""
+    number = _bin_numbers(confidence, bins)
+    counts, sure, right = (np.bincount(number, weights, bins).tolist() for weights in (None, confidence, correct))
+    return [
+        Bin(100 * b / bins, 100 * (b + 1) / bins, n, 100 * sure[b] / n, 100 * right[b] / n)
+        for b, n in enumerate(counts)
+        if n
+    ]
+
+
+def _bin_numbers(confidence: np.ndarray, bins: int) -> np.ndarray:
+    numbers: np.ndarray = np.minimum((confidence * bins).astype(int), bins - 1)
+    return numbers

@@ -22,8 +22,15 @@ from semigrad.signals import Stopped, deaf_children, interruptible
 Result = dict[str, Any]
 
 
-def train_all(runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, Result], None]) -> dict[Path, Result]:
-    """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes."""
+def train_all(
+    runs: Mapping[Path, Run],
+    jobs: int,
+    tell: Callable[[Path, Result], None],
+    failed: Callable[[Path, InputError], None] | None = None,
+) -> dict[Path, Result]:
+    """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes.
+
+    A run that cannot be trained (it diverges) ends them all, unless there is `failed` to hear of it."""
     results = {path: read_json(path / RESULT) for path, run in runs.items() if _is_finished(run, path)}
     for path, result in results.items():
         tell(path, result)
@@ -38,8 +45,15 @@ def train_all(runs: Mapping[Path, Run], jobs: int, tell: Callable[[Path, Result]
                 if stop.number:
                     raise Stopped(stop.number, "Stopped; everything is saved. The same command goes on.")
                 for future in done:
-                    results[paths[future]] = future.result()
-                    tell(paths[future], results[paths[future]])
+                    path = paths[future]
+                    try:
+                        results[path] = future.result()
+                    except InputError as error:
+                        if failed is None:
+                            raise
+                        failed(path, error)
+                    else:
+                        tell(path, results[path])
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - others:

@@ -59,7 +59,8 @@ class Settings:
     validate_every: int = 0
     """Measure the validation error every so many steps; 0: only after training."""
     test_every: int = 0
-    """Measure the test error every so many steps, for a curve; nothing is selected on it. 0: once, after training."""
+    """Measure test and training error every so many steps, for a curve; nothing is selected on them. 0: only the test
+    error, once, after training."""
     feature_noise: float = 0.1
     """Feature arrays: noise in weak and strong views, in standard deviations of each feature."""
     feature_dropout: float = 0.0

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from semigrad import checkpoint
 from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, seed_network
 from semigrad.errors import InputError
-from semigrad.evaluate import Evaluation, measure_test, measure_validation
+from semigrad.evaluate import Evaluation, measure_labeled, measure_test, measure_validation
 from semigrad.metrics import Line, Metrics
 from semigrad.ops import average_into
 from semigrad.progress import Progress
@@ -85,7 +85,11 @@ class Training:
         if run.validate_every and self.done % run.validate_every == 0:
             extra["validation_error"] = self.validation(self.answering(), execution).error
         if run.test_every and self.done % run.test_every == 0:
-            extra["test_error"] = self.test(self.answering(), execution).error
+            answering = self.answering()
+            extra["test_error"] = self.test(answering, execution).error
+            extra["training_error"] = measure_labeled(
+                answering, self.setup.dataset, self.setup.split, self.setup.device, execution.workers
+            ).error
         return self.metrics.flush(self.done, extra)
 
     def answering(self) -> nn.Module:

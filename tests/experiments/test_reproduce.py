@@ -111,6 +111,16 @@ def test_seeds_and_rows_can_be_added_and_nothing_is_computed_twice(tmp_path):
     assert told[0] == f"To train: 3; on record in {tmp_path / 'records'}: 1."
 
 
+def test_a_run_that_diverges_leaves_its_cell_empty_and_the_others_go_on(tmp_path):
+    made = experiment(data=("digits@10",), seeds=1)
+    runs = dict(made.plans["smoke"].runs)
+    runs["Labeled-Only", "digits@10"] |= {"lr": 1e30}
+    outcome, told = go_through(tmp_path, made=replace(made, plans={"smoke": Plan(1, runs)}), jobs=1)
+    assert set(outcome.records) == {("Ours", "digits@10")}
+    assert "Labeled-Only, digits@10, seed 0: cannot be trained. Step" in told[1]
+    assert "not finite" in told[1]
+
+
 def test_what_is_not_asked_for_is_shown_where_it_is_on_record(done):
     place, outcome, _ = done
     again, _ = go_through(place, only=["Ours"])
@@ -226,8 +236,8 @@ def test_a_ray_cluster_gives_the_same_and_what_is_wrong_there_is_said_here(done,
     assert len(records(tmp_path)) == 4
     assert not (tmp_path / "runs").exists()
     broken = experiment(data=("digits@10",), methods={"Ours": {"name": "mixmatch", "copies": 0}})
-    with pytest.raises(InputError, match="copies"):
-        go_through(tmp_path, made=broken, ray="local")
+    _, told = go_through(tmp_path, made=broken, ray="local")
+    assert "cannot be trained. copies must be at least 1" in told[-1]
 
 
 def test_without_ray_its_absence_is_said(tmp_path, monkeypatch):

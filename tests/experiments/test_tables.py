@@ -3,8 +3,6 @@
 import csv
 import io
 import math
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -150,14 +148,6 @@ def test_latex_escapes_and_has_one_width():
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert {line.replace(r"\&", "").count("&") for line in rows} == {6}
     assert text.count(r"\begin{tabular}{lrrrrrr}") == 2
-
-
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")
-def test_latex_is_accepted_by_latex(tmp_path):
-    page = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + latex(outcome()) + r"\end{document}"
-    (tmp_path / "page.tex").write_text(page)
-    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    assert subprocess.run(words, cwd=tmp_path, capture_output=True).returncode == 0
 
 
 def shown(made):

@@ -40,6 +40,8 @@ class Output:
     """The run's folder; None: runs/ and a name of its own."""
     resume: tyro.conf.FlagCreatePairsOff[bool] = False
     """Go on with the run in that folder where it stopped."""
+    report: bool = True
+    """Write report.html, a page on the run."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """End stdout with one line of JSON."""
 

@@ -115,6 +115,10 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
     from semigrad.report.curve import learning_curve  # here, because matplotlib is slow to import
 
     print(f"Learning curve: {learning_curve(out)}")
+    if output.report:
+        from semigrad.report.page import run_page
+
+        print(f"Report: {run_page(out)}")
     if output.json:
         line = {
             "error": result["error"],

@@ -9,27 +9,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
-from scipy import stats
 
+from semigrad.experiments.statistics import paired_difference, spread
 from semigrad.report.style import COLORS, INK, light, save, tidy
 
 Errors = Mapping[str, Sequence[float]]
 """Row -> error of each seed in per cent, the same seeds in every row; the first row is the baseline."""
-
-
-def spread(errors: Sequence[float]) -> str:
-    """mean ± standard deviation over seeds."""
-    deviation = f" ± {np.std(errors, ddof=1):.2f}" if len(errors) > 1 else ""
-    return f"{np.mean(errors):.2f}{deviation}"
-
-
-def paired_difference(errors: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
-    """Mean of the differences seed by seed, and half the width of its 95 % interval (Student's t)."""
-    differences = np.subtract(errors, baseline)
-    if len(differences) < 2:
-        return float(differences.mean()), math.nan
-    half = stats.t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / math.sqrt(len(differences))
-    return float(differences.mean()), float(half)
 
 
 def comparison_table(title: str, rows: Errors) -> Table:

@@ -1,0 +1,161 @@
+"""`semigrad reproduce NAME`: a table or figure of the paper, computed again at the scale of this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.table import Table
+
+from semigrad.cli.show import print_table
+
+if TYPE_CHECKING:
+    from semigrad.experiments import Cell
+    from semigrad.experiments.store import Outcome, Store
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compute a table or figure of the paper again: table1 to table5, figure-accuracy, figure-labels, figure-features,
+    and beyond the paper ablation-beta, ablation-operator, meta-plugin, realistic. Runs on record are not computed
+    again, and an interrupted reproduction goes on where it stopped."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    """Which one."""
+    scale: Literal["smoke", "laptop", "paper"] = "laptop"
+    """smoke: seconds, to see that everything runs; laptop: faithful miniatures in minutes; paper: its own settings."""
+    seeds: int | None = None
+    """Seeds 0, 1, ... of each row; None: as many as the scale has. More can be added later."""
+    only: tuple[str, ...] = ()
+    """Rows and columns to train; none: all. Of the others, what is on record is shown."""
+    jobs: int = 2
+    """Runs at a time, each with one thread."""
+    ray: str | None = None
+    """Spread the runs over the Ray cluster at this address instead (needs ray; local: a cluster of this machine)."""
+    out: Path | None = None
+    """Where the tables and the page go; None: results/NAME-SCALE."""
+    runs: Path = Path("runs/reproduce")
+    """Where the runs go, with their weights."""
+    records: Path = Path("docs/results/runs")
+    """Where the small records of finished runs are."""
+    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Only say what would be run, with which settings, and about how long it would take."""
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """End stdout with one line of JSON."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = tyro.cli(Options, args=list(arguments), prog="semigrad reproduce")
+
+    from semigrad.errors import InputError
+    from semigrad.experiments import EXPERIMENTS, find_experiment
+    from semigrad.experiments.cost import plan_rows
+    from semigrad.experiments.reproduce import pending, reproduce
+    from semigrad.experiments.store import Store
+
+    if options.jobs < 1:
+        raise InputError(f"jobs must be at least 1; given: {options.jobs}.")
+    experiment = find_experiment(options.name, EXPERIMENTS)
+    store = Store(options.records)
+    chosen, waiting = pending(experiment, options.scale, store=store, seeds=options.seeds, only=options.only)
+    if options.dry_run:
+        return describe(options, chosen, waiting)
+    tell(cost(plan_rows(_different(waiting)), options.jobs))
+    outcome = reproduce(
+        experiment, options.scale, store=store, seeds=options.seeds, only=options.only, jobs=options.jobs,
+        out=options.runs, ray=options.ray, tell=tell,
+    )  # fmt: skip
+    return present(options, outcome, store)
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _different(cells: Sequence[Cell]) -> list[Cell]:
+    """One cell for each run."""
+    return list({cell.run.key: cell for cell in cells}.values())
+
+
+def cost(rows: Sequence[dict[str, Any]], jobs: int) -> str:
+    """How many runs are to be trained, and about how long that takes here."""
+    if not rows:
+        return "Every run is on record: nothing to train."
+    seconds = sum(row["seconds"] for row in rows) / min(jobs, len(rows))
+    at_a_time = "one at a time" if jobs == 1 else f"{jobs} at a time"
+    return f"To train: {len(rows)} {'run' if len(rows) == 1 else 'runs'}, about {duration(seconds)} with {at_a_time}."
+
+
+def duration(seconds: float) -> str:
+    """In the unit that suits, with two digits."""
+    units = {"s": 1, "min": 60, "h": 3600, "days": 86_400}
+    unit = "s" if seconds < 90 else "min" if seconds < 5400 else "h" if seconds < 172_800 else "days"
+    value = max(seconds, 1) / units[unit]
+    return f"{value:,.1f} {unit}" if value < 9.5 and unit != "s" else f"{value:,.0f} {unit}"
+
+
+def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) -> int:
+    """The plan: a line for each row and column with its settings, and the cost of what is not on record."""
+    from semigrad.experiments.cost import plan_rows
+
+    rows, lacking = plan_rows(chosen), {cell.run.key for cell in waiting}
+    for row, cell in zip(rows, chosen, strict=True):
+        row["on_record"] = cell.run.key not in lacking
+    needed = {cell.run.key: row for row, cell in zip(rows, chosen, strict=True) if not row["on_record"]}
+    total = cost(list(needed.values()), options.jobs)
+    print_table(plan_table(f"{options.name} at scale {options.scale}", rows))
+    print(total)
+    if options.json:
+        print(json.dumps({"experiment": options.name, "scale": options.scale, "cost": total, "runs": rows}))
+    return 0
+
+
+def plan_table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    headings = ("row", "column", "network", "settings", "labels", "steps", "batch", "on record", "a run")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < 4 else "right", no_wrap=number < 2)
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["row"], row["column"]), []).append(row)
+    for (name, column), seeds in groups.items():
+        first, known = seeds[0], sum(row["on_record"] for row in seeds)
+        batch = f"{first['batch']}+{first['unlabeled_batch']}"
+        counts = (f"{first['labels']:,}", f"{first['steps']:,}", batch, f"{known} of {len(seeds)}")
+        table.add_row(name, column, first["network"], _settings(first), *counts, duration(first["seconds"]))
+    return table
+
+
+def _settings(row: dict[str, Any]) -> str:
+    own = [f"{name} {row[name]}" for name in ("gamma", "beta") if row[name] is not None]
+    return ", ".join([f"{row['optimizer']} {row['lr']}", row["schedule"], f"decay {row['weight_decay']}", *own])
+
+
+def present(options: Options, outcome: Outcome, store: Store) -> int:
+    """Print the tables, write the files, and say where they are."""
+    from semigrad.experiments import tables
+    from semigrad.files import make_folder, write_json, write_whole
+    from semigrad.report.page import comparison_page
+
+    for table in tables.plain(outcome):
+        print_table(table)
+    for note in outcome.experiment.notes_at(outcome.scale):
+        print(note)
+    out = options.out or Path("results") / f"{options.name}-{options.scale}"
+    make_folder(out)
+    texts = {"md": tables.markdown, "tex": tables.latex, "csv": tables.comma_separated}
+    for ending, write in texts.items():
+        write_whole(out / f"table.{ending}", write(outcome).encode())
+    content = tables.to_plain(outcome)
+    write_json(out / "outcome.json", content)
+    page = comparison_page(outcome, out / "report.html")
+    print(f"Page: {page}\nTables: {', '.join(str(out / f'table.{ending}') for ending in texts)}")
+    print(f"Records of the runs: {store.path}")
+    if options.json:
+        print(json.dumps({**content, "out": str(out), "records": str(store.path)}))
+    return 0

@@ -1,0 +1,102 @@
+"""An experiment as a value: which runs a table or a figure needs at each scale, and what the paper printed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from semigrad.data import data_root
+from semigrad.errors import InputError, unknown
+from semigrad.recipes import Layer
+from semigrad.run import Run, configure
+
+Scale = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+Kind = Literal["table", "curves", "labels", "features"]
+Place = tuple[str, str]
+"""Row and column."""
+
+ROOT = "{root}"
+"""Stands in the path of some data for the folder of the named data sets, which is known only when a run is made."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run that an experiment needs. Columns that measure the same runs in two ways share them."""
+
+    row: str  # as the paper calls it: "MT+SNTG"
+    column: str  # "CIFAR-10@4000"
+    run: Run  # with its seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment is at one scale."""
+
+    seeds: int
+    """Seeds 0, 1, ... where none are asked for."""
+    runs: Mapping[Place, Layer]
+    """The settings of each row in each column: a layer with `data`, and with `recipe` where there is one below it."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know about this scale."""
+    fewer_seeds: Mapping[str, int] = field(default_factory=dict)
+    """Columns whose runs are long, and their number of seeds."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(column for _, column in self.runs))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure: its rows, its runs at every scale, the published figures and the claim they are to show."""
+
+    name: str  # "table1"
+    title: str  # one line: what is compared
+    claim: str  # what the paper says it shows
+    kind: Kind
+    rows: tuple[str, ...]  # in the paper's order; the first is the baseline where there is one
+    published: Mapping[Place, float]  # error in per cent as the paper prints it; missing: none
+    plans: Mapping[Scale, Plan]
+    notes: tuple[str, ...] = ()  # what a reader must know at every scale
+    measures: Mapping[str, str] = field(default_factory=dict)  # column -> figure of the result, where it is not "error"
+
+    def columns(self, scale: Scale) -> tuple[str, ...]:
+        """In the paper's order."""
+        return self.plans[scale].columns
+
+    def measure(self, column: str) -> str:
+        """The name of the figure in a run's result that a column shows."""
+        return self.measures.get(column, "error")
+
+    def notes_at(self, scale: Scale) -> tuple[str, ...]:
+        """What a reader must know, of the experiment and of its scale."""
+        return (*self.plans[scale].notes, *self.notes)
+
+    def cells(self, scale: Scale, seeds: int | None = None) -> list[Cell]:
+        """Every run, seed by seed, so that a comparison is complete early; `seeds` None: as many as the scale has."""
+        plan = self.plans[scale]
+        if seeds is not None and seeds < 1:
+            raise InputError(f"At least 1 seed is needed; given: {seeds}.")
+        counts = {column: seeds or plan.fewer_seeds.get(column, plan.seeds) for column in plan.columns}
+        return [
+            Cell(row, column, make_run(layer, seed))
+            for seed in range(max(counts.values()))
+            for (row, column), layer in plan.runs.items()
+            if seed < counts[column]
+        ]
+
+
+def make_run(layer: Layer, seed: int) -> Run:
+    """The run of a plan's layer."""
+    settings = dict(layer)
+    data = str(settings.pop("data")).replace(ROOT, str(data_root()))
+    return configure(data, recipe=settings.pop("recipe", None), **settings, seed=seed)
+
+
+def find_experiment(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
+    """The experiment of a name; the error for an unknown one lists them."""
+    if name not in experiments:
+        raise InputError(unknown("experiment", name, experiments))
+    return experiments[name]

@@ -1,0 +1,141 @@
+"""How a trained network lays out labeled, unlabeled and test examples: numbers, and a map in two dimensions.
+
+The numbers: the energy distance between each two of the three parts (the paper's point is that labeled and unlabeled
+examples should be spread alike), and the silhouette of the classes on test examples. The map is t-SNE fitted to the
+three parts together. The authors embed everything and show 5,000 points of it; here at most 1,000 examples of each
+part are drawn first, by a fixed seed, and embedded: minutes instead of hours, and every part is seen equally well."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.spatial.distance import cdist
+from torch import Tensor
+
+from semigrad.core import generator
+from semigrad.data.dataset import Examples
+from semigrad.data.stream import in_order
+from semigrad.errors import InputError
+from semigrad.loop import processor_threads
+from semigrad.models import Network
+from semigrad.saved import load_model, load_run
+from semigrad.setup import divide, load_data
+
+MOST_POINTS = 3000
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Examples of one part as the network sees them."""
+
+    features: np.ndarray  # (N, width)
+    classes: np.ndarray  # (N,) class numbers, -1: not known
+
+
+def describe_features(folder: Path, most: int = MOST_POINTS) -> dict[str, Any]:
+    """What is kept of the features of the saved network of a run, as plain values: `energy` between each two parts,
+    `silhouette`, `counts`, `width`, and `points` of each part (x, y, class)."""
+    with processor_threads(1):  # the same bits whatever else the machine does
+        parts = read_parts(folder, most)
+        return {
+            "width": parts["test"].features.shape[1],
+            "counts": {name: len(part.classes) for name, part in parts.items()},
+            "energy": {
+                f"{first}-{second}": compare(parts[first].features, parts[second].features)
+                for first, second in itertools.combinations(parts, 2)
+            },
+            "silhouette": silhouette(parts["test"]),
+            "points": embed(parts),
+        }
+
+
+def read_parts(folder: Path, most: int) -> dict[str, Part]:
+    """Features of at most `most` examples, the same number of each part as far as it has as many."""
+    run, (net, _) = load_run(folder), load_model(folder)
+    dataset, split = divide(run, *load_data(run))
+    if dataset.test is None or dataset.test_labels is None:
+        raise InputError(f"{run.data} has no test part, whose features are to be compared with those trained on.")
+    pools: dict[str, tuple[Examples, np.ndarray, np.ndarray]] = {
+        "labeled": (dataset.train, split.labeled, dataset.labels),
+        "unlabeled": (dataset.train, split.unlabeled, dataset.labels),
+        "test": (dataset.test, np.arange(len(dataset.test)), dataset.test_labels),
+    }
+    parts = {}
+    for name, (examples, pool, classes) in pools.items():
+        chosen = choose(name, pool, most // len(pools))
+        parts[name] = Part(features_of(net, examples, chosen), classes[chosen])
+    return parts
+
+
+def choose(name: str, pool: np.ndarray, most: int) -> np.ndarray:
+    """At most so many positions of a pool, drawn by a fixed seed; in the order drawn, so that the first few of them are
+    a fair sample too."""
+    return pool[generator(SEED, "features", name).permutation(len(pool))[:most]]
+
+
+@torch.no_grad()
+def features_of(net: Network, examples: Examples, positions: np.ndarray) -> np.ndarray:
+    """(N, width) of unaugmented examples in eval mode."""
+    net.eval()
+    rows: list[Tensor] = [net.features(x) for x in in_order(examples, positions, torch.device("cpu"))]
+    return torch.cat(rows).double().numpy()
+
+
+def compare(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
+    """The energy distance of two samples and what chance alone gives for samples of these sizes; both also as shares
+    of the largest distance (0: the same distribution, 1: two points apart), which no scale of features changes."""
+    largest = 2 * cdist(first, second).mean()
+    distance = energy_distance(first, second)
+    everything = np.concatenate([first, second])
+    typical = cdist(everything, everything).sum() / (len(everything) * (len(everything) - 1))
+    by_chance = typical * (1 / len(first) + 1 / len(second))  # the mean over all ways to deal the examples out again
+    figures = {"distance": distance, "by_chance": by_chance}
+    shares = {"share": distance / largest, "share_by_chance": by_chance / largest} if largest else {}
+    return {name: _short(value) for name, value in {**figures, "share": 0.0, "share_by_chance": 0.0, **shares}.items()}
+
+
+def energy_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """2 E|X − Y| − E|X − X'| − E|Y − Y'| over all pairs of rows, Euclidean: never negative, 0 for equal samples."""
+    return float(2 * cdist(first, second).mean() - cdist(first, first).mean() - cdist(second, second).mean())
+
+
+def silhouette(part: Part) -> dict[str, Any]:
+    """How much nearer an example is to its own class than to the next one, from -1 to 1: the mean, and class by class;
+    None where there are too few examples to tell."""
+    from sklearn.metrics import silhouette_samples
+
+    names = np.unique(part.classes)
+    if not 1 < len(names) < len(part.classes):
+        return {"mean": None, "by_class": {}}
+    values = silhouette_samples(part.features, part.classes)
+    by_class = {str(name): _short(values[part.classes == name].mean()) for name in names}
+    return {"mean": _short(values.mean()), "by_class": by_class}
+
+
+def embed(parts: Mapping[str, Part]) -> dict[str, dict[str, list[Any]]]:
+    """t-SNE of all parts together, seeded: for each part the coordinates, to a tenth, and classes of its points."""
+    from sklearn.manifold import TSNE
+
+    together = np.concatenate([part.features for part in parts.values()]).astype(np.float32)
+    perplexity = min(30.0, (len(together) - 1) / 3)
+    points = TSNE(perplexity=perplexity, init="pca", random_state=SEED).fit_transform(together)
+    borders = np.cumsum([len(part.classes) for part in parts.values()])[:-1]
+    return {
+        name: {
+            "x": np.round(own[:, 0].astype(float), 1).tolist(),
+            "y": np.round(own[:, 1].astype(float), 1).tolist(),
+            "class": part.classes.tolist(),
+        }
+        for (name, part), own in zip(parts.items(), np.split(points, borders), strict=True)
+    }
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -1,0 +1,88 @@
+"""Rows of the paper as methods by name, and grids of them on small data: what the scales below `paper` are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from semigrad.experiments.experiment import Place
+from semigrad.experiments.published import BOTH, FULLY_SUPERVISED, LABELED_ONLY, META, MIXUP, OURS, WITH, WITHOUT
+from semigrad.recipes import Layer
+
+METHODS_OF_ROWS: dict[str, Layer] = {
+    LABELED_ONLY: {"name": "supervised"},
+    "Pi-Model": {"name": "pi-model"},
+    "TE": {"name": "temporal-ensembling"},
+    "MT": {"name": "mean-teacher"},
+    "MT+SNTG": {"name": "mean-teacher+sntg"},
+    "VAT": {"name": "vat"},
+    "VAT+Ent": {"name": "vat+ent"},
+    "VAT+Ent+SNTG": {"name": "vat+ent+sntg"},
+    "VAT+VAdD": {"name": "vat+vadd"},
+    "MA-DNN": {"name": "ma-dnn"},
+    "Co-training": {"name": "co-training"},
+    "MT+fastSWA": {"name": "mean-teacher+fast-swa"},
+    "fastSWA": {"name": "mean-teacher+fast-swa"},
+    "TNAR-VAE": {"name": "tnar"},
+    "ADA-Net": {"name": "ada-net"},
+    "ADA-Net+fastSWA": {"name": "ada-net+fast-swa"},
+    "DualStudent": {"name": "dual-student"},
+    OURS: {"name": "meta-gradient"},
+    META: {"name": "meta-gradient", "mixup": False},
+    MIXUP: {"name": "meta-gradient", "meta": False},
+    BOTH: {"name": "meta-gradient"},
+    FULLY_SUPERVISED: {"name": "supervised"},
+}
+
+Chosen = Mapping[str, Layer]
+"""Fields by method name that were chosen for some data."""
+UNCHOSEN: Chosen = {}
+
+
+def method(table: Layer, chosen: Chosen) -> Layer:
+    """A method's table with the fields that were chosen for its name below its own."""
+    return {**chosen.get(table["name"], {}), **table}
+
+
+def grid(rows: Iterable[str], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN) -> dict[Place, Layer]:
+    """Every row on the data of every column; all labels where the row asks for them."""
+    runs: dict[Place, Layer] = {}
+    for row in rows:
+        for column, layer in columns.items():
+            data = layer["data"].rpartition("@")[0] if row == FULLY_SUPERVISED else layer["data"]
+            runs[row, column] = {**layer, "data": data, "method": method(METHODS_OF_ROWS[row], chosen)}
+    return runs
+
+
+def variants(named: Mapping[str, Layer], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN) -> dict[Place, Layer]:
+    """The baseline, and the method with other fields."""
+    runs = grid([LABELED_ONLY], columns, chosen)
+    for row, fields in named.items():
+        table = method({"name": "meta-gradient", **fields}, chosen)
+        runs |= {(row, column): {**layer, "method": table} for column, layer in columns.items()}
+    return runs
+
+
+def with_and_without_mixup(
+    rows: Iterable[str], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN
+) -> dict[Place, Layer]:
+    """Each row twice on every data set."""
+    runs: dict[Place, Layer] = {}
+    for row in rows:
+        for column, layer in columns.items():
+            for word, mixup in ((WITHOUT, False), (WITH, True)):
+                table = method({**METHODS_OF_ROWS[row], "mixup": mixup}, chosen)
+                runs[row, f"{column} {word}"] = {**layer, "method": table}
+    return runs
+
+
+def hosts_with_and_without_meta(
+    hosts: Mapping[str, str], rows: tuple[str, str], layer: Layer, chosen: Chosen = UNCHOSEN
+) -> dict[Place, Layer]:
+    """Each host by its column, plain in the first row; its fields stay the same when `meta` is put on it."""
+    runs: dict[Place, Layer] = {}
+    for column, host in hosts.items():
+        plain: dict[str, Any] = method({"name": host}, chosen)
+        runs[rows[0], column] = {**layer, "method": plain}
+        runs[rows[1], column] = {**layer, "method": {**plain, **chosen.get(f"{host}+meta", {}), "name": f"{host}+meta"}}
+    return runs

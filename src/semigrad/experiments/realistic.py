@@ -1,0 +1,57 @@
+"""Oliver et al., Realistic Evaluation of Deep Semi-Supervised Learning Algorithms, 2018: unlabeled data of other
+classes, fewer unlabeled data, the same protocol and the same number of tried settings for every row."""
+
+from __future__ import annotations
+
+from semigrad.experiments.experiment import Experiment, Place, Plan
+from semigrad.experiments.laptop_scale import LAPTOP_DIGITS
+from semigrad.experiments.miniature import METHODS_OF_ROWS, Chosen, method
+from semigrad.experiments.published import LABELED_ONLY, OURS
+from semigrad.experiments.smoke_scale import SMOKE
+from semigrad.experiments.tuned import TUNED
+from semigrad.recipes import Layer
+
+ROWS: dict[str, Layer] = {
+    row: METHODS_OF_ROWS[row] for row in (LABELED_ONLY, "Pi-Model", "MT", "VAT", OURS)
+} | {"Pseudo-Label": {"name": "pseudo-label"}}  # fmt: skip
+ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
+SIX_DIGITS = ("0", "1", "2", "3", "4", "5")
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def columns(layer: Layer, classes: tuple[str, ...], pool: int, sizes: tuple[int, ...]) -> dict[str, Layer]:
+    """Mismatch: a pool of one size, more and more of it of classes without labels. Amount: smaller and smaller pools
+    without mismatch."""
+    known: Layer = {**layer, "classes": classes}
+    mismatch: dict[str, Layer] = {
+        f"mismatch {share:.0%}": {**known, "mismatch": share, "unlabeled": pool} for share in SHARES
+    }
+    return mismatch | {f"{size} unlabeled": {**known, "unlabeled": size} for size in sizes}
+
+
+def runs(named: dict[str, Layer], chosen: Chosen) -> dict[Place, Layer]:
+    return {
+        (row, column): {**layer, "method": method(table, chosen)}
+        for row, table in ROWS.items()
+        for column, layer in named.items()
+    }
+
+
+_SMOKE = columns({**SMOKE, "data": "digits@12"}, SIX_DIGITS, 300, (60,))
+_LAPTOP = columns({**LAPTOP_DIGITS, "data": "digits@24"}, SIX_DIGITS, 480, (60, 120, 240))
+_PAPER = columns({"data": "cifar10@2400", "recipe": "paper-cifar10"}, ANIMALS, 19_200, (2400, 4800, 9600))
+
+REALISTIC = Experiment(
+    name="realistic",
+    title="Unlabeled data of other classes, and fewer of them",
+    claim="Beyond the paper: a method should not fall below the baseline when unlabeled data do not fit the labels.",
+    kind="table",
+    rows=tuple(ROWS),
+    published={},
+    plans={
+        "smoke": Plan(1, runs(_SMOKE, {})),
+        "laptop": Plan(5, runs(_LAPTOP, TUNED)),
+        "paper": Plan(3, runs(_PAPER, {})),
+    },
+    notes=("Every row has the same network, steps, optimizer and batches, and was tuned by as many trials.",),
+)

@@ -1,0 +1,225 @@
+"""From an experiment to its outcome: what is on record is read, the rest is trained, and every run goes on record."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from semigrad.data.split import DataSpec
+from semigrad.errors import InputError, unknown
+from semigrad.experiments.cluster import train_on_cluster
+from semigrad.experiments.experiment import Cell, Experiment, Scale
+from semigrad.experiments.features import describe_features
+from semigrad.experiments.store import Outcome, Record, Store
+from semigrad.files import make_folder, read_json
+from semigrad.parallel import train_all
+from semigrad.records import RUN
+from semigrad.run import Run
+from semigrad.setup import load_data
+
+DEFAULT_RUNS = Path("runs/reproduce")
+
+Tell = Callable[[str], None]
+
+
+def reproduce(
+    experiment: Experiment,
+    scale: Scale,
+    *,
+    store: Store,
+    seeds: int | None = None,
+    only: Sequence[str] = (),
+    jobs: int = 2,
+    out: Path = DEFAULT_RUNS,
+    ray: str | None = None,
+    tell: Tell = lambda text: None,
+) -> Outcome:
+    """What an experiment gives at a scale. Runs on record are not computed; the others are trained into `out`, `jobs`
+    at a time or on the Ray cluster at the address `ray`, and go on record one by one.
+
+    `only` names rows and columns that are to be trained; of the others, what is on record is shown. An interrupted
+    reproduction goes on where it stopped."""
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1; given: {jobs}.")
+    work = Work(experiment, scale, experiment.cells(scale, seeds), store, tell)
+    work.read_records()
+    runs = work.missing(selected(experiment, scale, only))
+    work.check_data(runs)
+    if runs:
+        tell(f"To train: {len(runs)}; on record in {store.path}: {len(work.records)}.")
+        if ray is None:
+            work.train_here(runs, out, jobs)
+        else:
+            train_on_cluster(ray, runs, work.looks_at_features, work.keep, work.note_failure)
+    return work.outcome(_command(experiment, scale, seeds, only))
+
+
+def pending(
+    experiment: Experiment, scale: Scale, *, store: Store, seeds: int | None = None, only: Sequence[str] = ()
+) -> tuple[list[Cell], list[Cell]]:
+    """The cells that are asked for, and those of them that would be trained if the data are those of the records;
+    reads no data."""
+    wanted = selected(experiment, scale, only)
+    cells = [cell for cell in experiment.cells(scale, seeds) if wanted(cell)]
+    work = Work(experiment, scale, cells, dataclasses.replace(store, tell=lambda text: None), lambda text: None)
+    work.read_records(unseen=True)
+    lacking = {run.key for run in work.missing(wanted)}
+    return cells, [cell for cell in cells if cell.run.key in lacking]
+
+
+def selected(experiment: Experiment, scale: Scale, only: Sequence[str]) -> Callable[[Cell], bool]:
+    """Whether a cell is one of the rows and columns that are named, small letters or large; where no row is named it
+    is every row, and so for columns."""
+    rows = {row.lower(): row for row in experiment.rows}
+    columns = {column.lower(): column for column in experiment.columns(scale)}
+    both = {**columns, **rows}
+    if problems := [unknown("row or column", name, both.values()) for name in only if name.lower() not in both]:
+        raise InputError(problems)
+    chosen = {both[name.lower()] for name in only}
+    some_rows, some_columns = chosen & set(rows.values()), chosen & set(columns.values())
+    return lambda cell: (not some_rows or cell.row in some_rows) and (not some_columns or cell.column in some_columns)
+
+
+Source = tuple[str, Path | None, int | None, bool]
+"""What decides which examples a run reads: the data set, its path, and how pictures are cut."""
+
+
+@dataclass
+class Work:
+    """A reproduction under way."""
+
+    experiment: Experiment
+    scale: Scale
+    cells: list[Cell]
+    store: Store
+    tell: Tell
+    records: dict[str, Record] = field(default_factory=dict)  # by the run's key
+    fingerprints: dict[Source, str | InputError] = field(default_factory=dict)  # or why the data cannot be read
+    to_train: int = 0
+    ended: int = 0
+
+    @property
+    def looks_at_features(self) -> bool:
+        return self.experiment.kind == "features"
+
+    def read_records(self, unseen: bool = False) -> None:
+        """Find every run that is on record; `unseen`: without a look at the data, as if they were not here."""
+        for run in _different(self.cells):
+            record = self.store.find(run, None if unseen else self._fingerprint(run))
+            if record is not None:
+                self.records[run.key] = record
+
+    def missing(self, wanted: Callable[[Cell], bool]) -> list[Run]:
+        """The runs that have to be trained, each once; weights are not on record, so features that are not there need
+        the run again."""
+        runs = _different([cell for cell in self.cells if wanted(cell)])
+        lacking = [run for run in runs if not self._complete(self.records.get(run.key))]
+        self.to_train = len(lacking)
+        return lacking
+
+    def check_data(self, runs: Sequence[Run]) -> None:
+        """All data that are missing, in one message."""
+        absent: dict[Source, InputError] = {}
+        for run in runs:
+            known = self.fingerprints[_source(run)]
+            if isinstance(known, InputError):
+                absent[_source(run)] = known
+        if not absent:
+            return
+        keys = {run.key for run in runs}
+        problems = []
+        for source, error in absent.items():
+            cells = [cell for cell in self.cells if cell.run.key in keys and _source(cell.run) == source]
+            columns = ", ".join(dict.fromkeys(cell.column for cell in cells))
+            problems.append(f"{columns}: {' '.join(error.problems)}")
+        advice = "Choose other columns with --only, or let the environment variable SEMIGRAD_DATA name their folder."
+        raise InputError([f"{self.experiment.name} needs data that cannot be read here. {advice}", *problems])
+
+    def train_here(self, runs: Sequence[Run], out: Path, jobs: int) -> None:
+        """Train in folders below `out`, going on with what was begun there."""
+        make_folder(out)
+        places = {self._folder(run, out): run for run in runs}
+        train_all(
+            places,
+            jobs,
+            lambda path, _: self.add(places[path], path),
+            lambda path, error: self.note_failure(places[path], error),
+        )
+
+    def _folder(self, run: Run, out: Path) -> Path:
+        """A folder of its own for each run, and another where it holds the same run on data that have changed."""
+        folder, here = out / run.key, self._fingerprint(run)
+        written = read_json(folder / RUN)["data"]["fingerprint"] if (folder / RUN).exists() else here
+        return folder if written == here else out / f"{run.key}-{str(here)[:8]}"
+
+    def add(self, run: Run, folder: Path) -> None:
+        """Put a finished run on record."""
+        features = describe_features(folder) if self.looks_at_features else None
+        self._note(run, self.store.add(folder, features))
+
+    def keep(self, run: Run, record: Record) -> None:
+        """Put on record what another machine trained."""
+        here = self._fingerprint(run)
+        if record.data["fingerprint"] != here:
+            raise InputError(f"The cluster trained {run.data} on other data than those here. Give both the same.")
+        self.store.keep(record)
+        self._note(run, record)
+
+    def outcome(self, command: str) -> Outcome:
+        places: dict[tuple[str, str], dict[int, Record]] = {}
+        for cell in self.cells:
+            if cell.run.key in self.records:
+                places.setdefault((cell.row, cell.column), {})[cell.run.seed] = self.records[cell.run.key]
+        today = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        newest = max((str(record.made["date"]) for record in self.records.values()), default=today)
+        return Outcome(self.experiment, self.scale, places, command, newest)
+
+    def note_failure(self, run: Run, error: InputError) -> None:
+        """A run that cannot be trained leaves its cell empty; the others go on."""
+        self._tell_of(run, f"cannot be trained. {' '.join(error.problems)}")
+
+    def _note(self, run: Run, record: Record) -> None:
+        self.records[run.key] = record
+        error = record.result.get("error")
+        figure = "no test part" if error is None else f"{error:.2f} % test error"
+        self._tell_of(run, f"{figure}, {record.made['seconds']:.0f} s")
+
+    def _tell_of(self, run: Run, text: str) -> None:
+        self.ended += 1
+        cell = next(cell for cell in self.cells if cell.run.key == run.key)
+        self.tell(f"[{self.ended}/{self.to_train}] {cell.row}, {cell.column}, seed {run.seed}: {text}")
+
+    def _complete(self, record: Record | None) -> bool:
+        return record is not None and (record.features is not None or not self.looks_at_features)
+
+    def _fingerprint(self, run: Run) -> str | None:
+        """Of the run's data as they are here; None where they are not."""
+        source = _source(run)
+        if source not in self.fingerprints:
+            try:
+                self.fingerprints[source] = load_data(run)[1].fingerprint
+            except InputError as error:
+                self.fingerprints[source] = error
+        known = self.fingerprints[source]
+        return None if isinstance(known, InputError) else known
+
+
+def _source(run: Run) -> Source:
+    spec = DataSpec.parse(run.data)
+    return spec.name, spec.path, run.image_size, run.resized_crop
+
+
+def _different(cells: Sequence[Cell]) -> list[Run]:
+    """Every run once, though several cells may show it."""
+    return list({cell.run.key: cell.run for cell in cells}.values())
+
+
+def _command(experiment: Experiment, scale: Scale, seeds: int | None, only: Sequence[str]) -> str:
+    words = ["semigrad", "reproduce", experiment.name, "--scale", scale]
+    words += [] if seeds is None else ["--seeds", str(seeds)]
+    words += ["--only", *only] if only else []
+    return shlex.join(words)

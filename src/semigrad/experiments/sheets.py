@@ -1,0 +1,205 @@
+"""What the tables of an outcome say, whatever they are written in: ours beside the paper's, differences, cost."""
+
+from __future__ import annotations
+
+import math
+import statistics as middle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from semigrad.experiments.statistics import Agreement, Difference, Summary, agreement, difference, summarize
+from semigrad.experiments.store import Outcome, Record
+
+MISSING, NONE = "missing", "–"
+MEASURES = {"error": "test error, %", "error_top5": "top-5 test error, %"}
+CAPTION = (
+    "Mean ± standard deviation over seeds, of the last step; paired differences seed by seed with their 95 % interval "
+    "(Student's t); seconds: median of a run; times: how many times those of the baseline."
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of an outcome in numbers; None: not there."""
+
+    row: str
+    column: str
+    planned: bool  # this scale has runs for it
+    summary: Summary | None
+    difference: Difference | None  # to the baseline
+    published: float | None
+    seconds: float | None  # median of a run
+    times: float | None  # ratio of that to the baseline's
+
+    @property
+    def ours(self) -> str:
+        return str(self.summary) if self.summary else MISSING if self.planned else NONE
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table in words."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def entries(outcome: Outcome) -> list[Entry]:
+    """Every cell that the experiment has at this scale or the paper printed a number for, column by column."""
+    experiment, baseline = outcome.experiment, outcome.experiment.rows[0]
+    planned = {(cell.row, cell.column) for cell in experiment.cells(outcome.scale, 1)}
+
+    def entry(row: str, column: str) -> Entry:
+        values = outcome.values(row, column)
+        seconds, least = _median(outcome, row, column), _median(outcome, baseline, column)
+        return Entry(
+            row=row,
+            column=column,
+            planned=(row, column) in planned,
+            summary=summarize(list(values.values())),
+            difference=None if row == baseline else difference(values, outcome.values(baseline, column)),
+            published=experiment.published.get((row, column)),
+            seconds=seconds,
+            times=seconds / least if seconds and least else None,
+        )
+
+    places = [(row, column) for column in experiment.columns(outcome.scale) for row in experiment.rows]
+    return [entry(*place) for place in places if place in planned or place in experiment.published]
+
+
+def _median(outcome: Outcome, row: str, column: str) -> float | None:
+    seconds = outcome.seconds(row, column)
+    return middle.median(seconds) if seconds else None
+
+
+def paper_columns(outcome: Outcome, column: str) -> list[str]:
+    """Which columns of the paper to compare a column with: itself, or where the paper has no such column (it stands in
+    for others at a small scale) every one that shows the same figure under the same condition ("with mixup")."""
+    experiment = outcome.experiment
+    printed = list(dict.fromkeys(column for _, column in experiment.published))
+
+    def kind(name: str) -> tuple[str, str]:
+        return experiment.measure(name), name.partition(" ")[2]
+
+    return [column] if column in printed else [name for name in printed if kind(name) == kind(column)]
+
+
+def agreements(outcome: Outcome) -> dict[tuple[str, str], Agreement]:
+    """(our column, the paper's column) -> how far the orders of the rows agree, where there are rows enough."""
+    found, published = {}, outcome.experiment.published
+    means = {(entry.row, entry.column): entry.summary.mean for entry in entries(outcome) if entry.summary}
+    for column in outcome.experiment.columns(outcome.scale):
+        for other in paper_columns(outcome, column):
+            ours = {row: mean for (row, own), mean in means.items() if own == column}
+            printed = {row: number for (row, own), number in published.items() if own == other}
+            if (agreed := agreement(ours, printed)) is not None:
+                found[column, other] = agreed
+    return found
+
+
+def sheets(outcome: Outcome) -> list[Sheet]:
+    """The tables of an outcome: one for each column; rows by numbers of labels where these are what is varied."""
+    made = _by_labels(outcome) if outcome.experiment.kind == "labels" else _by_column(outcome)
+    return made + ([_features(outcome)] if outcome.experiment.kind == "features" else [])
+
+
+def _by_column(outcome: Outcome) -> list[Sheet]:
+    experiment, agreed, every = outcome.experiment, agreements(outcome), entries(outcome)
+
+    def sheet(column: str) -> Sheet:
+        measure, printed = experiment.measure(column), paper_columns(outcome, column)
+        headings = ("", MEASURES.get(measure, measure), "seeds", f"difference to {experiment.rows[0]}")
+        papers = ("paper",) if printed == [column] else tuple(f"paper, {name}" for name in printed)
+        rows = tuple(
+            (
+                entry.row,
+                entry.ours,
+                str(entry.summary.seeds) if entry.summary else "",
+                _difference(entry),
+                *(_number(experiment.published.get((entry.row, name)), ".2f") or NONE for name in printed),
+                _number(entry.seconds, ".3g"),
+                _number(entry.times, ".2f"),
+            )
+            for entry in every
+            if entry.column == column
+        )
+        orders = tuple(_order(name, agreed[column, name]) for name in printed if (column, name) in agreed)
+        return Sheet(column, (*headings, *papers, "seconds", "times"), rows, orders)
+
+    return [sheet(column) for column in experiment.columns(outcome.scale)]
+
+
+def _by_labels(outcome: Outcome) -> list[Sheet]:
+    """For each data set the errors, differences and costs over its numbers of labels."""
+    by_data: dict[str, list[str]] = {}
+    for column in outcome.experiment.columns(outcome.scale):
+        by_data.setdefault(column.rpartition("@")[0], []).append(column)
+    by_place = {(entry.row, entry.column): entry for entry in entries(outcome)}
+
+    def sheet(data: str, columns: list[str], what: str, word: Callable[[Entry], str]) -> Sheet:
+        def words(row: str) -> Iterator[str]:
+            for column in columns:
+                yield word(by_place[row, column]) if (row, column) in by_place else NONE
+
+        headings = ("labels", *(column.rpartition("@")[2] for column in columns))
+        rows = tuple((row, *words(row)) for row in outcome.experiment.rows)
+        return Sheet(f"{data}: {what}" if data else what, headings, rows)
+
+    whats: dict[str, Callable[[Entry], str]] = {
+        "test error, % (seeds)": _error,
+        f"difference to {outcome.experiment.rows[0]}": _difference,
+        "median seconds of a run": lambda entry: _number(entry.seconds, ".3g"),
+    }
+    return [sheet(*group, what, word) for group in by_data.items() for what, word in whats.items()]
+
+
+def _features(outcome: Outcome) -> Sheet:
+    """Energy distances as shares of their largest value, and silhouettes, each a mean over seeds."""
+    pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
+
+    def words(records: list[Record]) -> Iterator[str]:
+        seen = [record.features for record in records if record.features is not None]
+        for pair in pairs:
+            yield _mean([features["energy"][pair]["share"] for features in seen])
+            yield _mean([features["energy"][pair]["share_by_chance"] for features in seen])
+        yield _mean([features["silhouette"]["mean"] for features in seen])
+
+    rows = [
+        (row, column, *words(list(outcome.records.get((row, column), {}).values())))
+        for column in outcome.experiment.columns(outcome.scale)
+        for row in outcome.experiment.rows
+    ]
+    note = (
+        "Energy distance: 0 for features spread alike, 1 for two points apart; silhouette: of test features by class."
+    )
+    headings = ("", "data", *(f"energy, {pair}{kind}" for pair in pairs for kind in ("", " by chance")), "silhouette")
+    return Sheet("Features", headings, tuple(rows), (note,))
+
+
+def _mean(values: list[float | None]) -> str:
+    summary = summarize([value for value in values if value is not None])
+    if summary is None:
+        return MISSING
+    return f"{summary.mean:.4f}" + ("" if math.isnan(summary.deviation) else f" ± {summary.deviation:.4f}")
+
+
+def _difference(entry: Entry) -> str:
+    if entry.difference is None or entry.summary is None:
+        return ""
+    few = entry.difference.seeds < entry.summary.seeds
+    return str(entry.difference) + (f" ({entry.difference.seeds} seeds)" if few else "")
+
+
+def _error(entry: Entry) -> str:
+    seeds = f" ({entry.summary.seeds})" if entry.summary else ""
+    return entry.ours + seeds + ("" if entry.published is None else f"; paper {entry.published:.2f}")
+
+
+def _order(column: str, agreed: Agreement) -> str:
+    return f"Order of {agreed.rows} rows against the paper's for {column}: Kendall's tau {agreed.tau:.2f}."
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

@@ -1,0 +1,221 @@
+"""Finished runs as small records, one JSON file each, so that no run is ever computed twice.
+
+A record is known by the key of its run. Own data are named by the last part of their path alone (`folder:photos@40`),
+so that a key is the same on every machine and no record tells where somebody's files lie; which data they were is
+told by their fingerprint. What a feature figure needs stands in a second file, `<key>.features.json`: it is several
+times larger than the record, and few runs have it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semigrad.data.split import DataSpec
+from semigrad.errors import InputError
+from semigrad.experiments.experiment import Experiment, Scale
+from semigrad.files import make_folder, read_json, write_whole
+from semigrad.metrics import read_metrics
+from semigrad.records import METRICS, RESULT, RUN, RunFolder
+from semigrad.run import Run, from_layers
+from semigrad.saved import load_run
+
+DEFAULT_STORE = Path("docs/results/runs")
+CURVE_LINES = 60
+FIELDS = ("key", "run", "data", "made", "result", "curve")
+LARGEST_CONFUSION = 20  # classes; the matrix of 100 would be most of a record
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a finished run: everything but the weights."""
+
+    key: str
+    run: dict[str, Any]  # as `Run.to_dict` has it, own data by their name alone
+    data: dict[str, Any]  # title, fingerprint, counts, split; when the test part was read
+    made: dict[str, Any]  # versions, date, seconds, device, threads
+    result: dict[str, Any]  # as in result.json; no confusion matrix above 20 classes
+    curve: list[dict[str, float]]  # at most 60 lines of metrics.jsonl
+    features: dict[str, Any] | None = None  # see `features.describe_features`; None: not looked at
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reproduction has so far."""
+
+    experiment: Experiment
+    scale: Scale
+    records: Mapping[tuple[str, str], Mapping[int, Record]]  # (row, column) -> seed -> record
+    command: str  # that makes it
+    date: str
+
+    def values(self, row: str, column: str) -> dict[int, float]:
+        """Seed -> the figure that the column shows; empty for a missing cell."""
+        name = self.experiment.measure(column)
+        found = {seed: record.result.get(name) for seed, record in self.records.get((row, column), {}).items()}
+        return {seed: float(value) for seed, value in sorted(found.items()) if value is not None}
+
+    def seconds(self, row: str, column: str) -> list[float]:
+        """What each run of a cell took."""
+        return [float(record.made["seconds"]) for record in self.records.get((row, column), {}).values()]
+
+
+def portable(run: Run) -> Run:
+    """The run with own data named by the last part of their path, the same on every machine."""
+    spec = DataSpec.parse(run.data)
+    if spec.path is None:
+        return run
+    labels = run.data.rpartition("@")[2] if spec.labels is not None or spec.share is not None else ""
+    name = f"{spec.name}:{os.path.basename(os.path.abspath(spec.path))}"  # not what a link points to on this machine
+    return dataclasses.replace(run, data=f"{name}@{labels}" if labels else name)
+
+
+def _tell_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of records."""
+
+    path: Path = DEFAULT_STORE
+    tell: Callable[[str], None] = _tell_stderr  # hears of records that cannot be used
+
+    def find(self, run: Run, fingerprint: str | None) -> Record | None:
+        """The record of this run; `fingerprint` is that of the data as they are here, None where they are not here.
+        A record of other data is that of another run."""
+        file = self._file(portable(run).key)
+        if not file.exists():
+            return None
+        try:
+            record = _read(file)
+        except InputError as error:
+            self.tell(f"{error} It is ignored, and the run is computed again.")
+            return None
+        made_with = record.data["fingerprint"]
+        if fingerprint is not None and made_with != fingerprint:
+            self.tell(
+                f"{file} is of other data ({record.data['title']}, {made_with[:8]}; here: {fingerprint[:8]}). It is "
+                "ignored, and the run is computed with the data that are here."
+            )
+            return None
+        return dataclasses.replace(record, features=self._find_features(record))
+
+    def add(self, folder: Path, features: Mapping[str, Any] | None = None) -> Record:
+        """Write the record of the finished run in a folder."""
+        record = dataclasses.replace(record_of(folder), features=None if features is None else dict(features))
+        self.keep(record)
+        return record
+
+    def keep(self, record: Record) -> None:
+        """Write a record, whole or not at all; what belongs beside it first."""
+        make_folder(self.path)
+        if record.features is not None:
+            fingerprint = record.data["fingerprint"]
+            write_whole(self._features_file(record.key), _lines({"fingerprint": fingerprint, **record.features}))
+        write_whole(self._file(record.key), _lines({name: getattr(record, name) for name in FIELDS}))
+
+    def _file(self, key: str) -> Path:
+        return self.path / f"{key}.json"
+
+    def _features_file(self, key: str) -> Path:
+        return self.path / f"{key}.features.json"
+
+    def _find_features(self, record: Record) -> dict[str, Any] | None:
+        """What stands beside a record, where it is of the same data."""
+        file = self._features_file(record.key)
+        if not file.exists():
+            return None
+        try:
+            content = read_json(file)
+        except InputError as error:
+            self.tell(f"{error} It is ignored, and the features are computed again.")
+            return None
+        return content if content.pop("fingerprint", None) == record.data["fingerprint"] else None
+
+
+def record_of(folder: Path) -> Record:
+    """The record of the finished run in a folder."""
+    run, here = portable(load_run(folder)), RunFolder(folder)
+    if not here.finished:
+        raise InputError(f"{folder} holds an unfinished run. Go on with semigrad train --resume --out {folder}.")
+    written, result = read_json(here[RUN]), read_json(here[RESULT])
+    finished = datetime.datetime.fromtimestamp(here[RESULT].stat().st_mtime, datetime.UTC)
+    environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
+    return Record(
+        key=run.key,
+        run=run.to_dict(),
+        data={**written["data"], "split": written["split"], "test_read": written["test_read"]},
+        made={"date": finished.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
+        result=_without_large_confusion(result),
+        curve=thin(read_metrics(here[METRICS])),
+    )
+
+
+def thin(lines: list[dict[str, float]], most: int = CURVE_LINES) -> list[dict[str, float]]:
+    """At most so many lines, evenly chosen and as they were but for 5 digits; lines with a measured error go before
+    others, and the last one is always there."""
+    *before, last = range(len(lines)) or [0]
+    measured = [number for number in before if any(name.endswith("_error") for name in lines[number])]
+    others = sorted({*before} - {*measured})
+    kept = _evenly(measured, most - 1)
+    chosen = [*kept, *_evenly(others, most - 1 - len(kept)), last]
+    return [{name: _short(value) for name, value in lines[number].items()} for number in sorted(chosen) if lines]
+
+
+def _evenly(numbers: list[int], most: int) -> list[int]:
+    """So many of them, at equal distances, the last one included."""
+    count = min(max(most, 0), len(numbers))
+    return [numbers[round((position + 1) * len(numbers) / count) - 1] for position in range(count)]
+
+
+def _short(value: float) -> float:
+    return value if isinstance(value, int) else float(f"{value:.5g}")
+
+
+def _without_large_confusion(result: dict[str, Any]) -> dict[str, Any]:
+    def small(part: Any) -> Any:
+        large = isinstance(part, dict) and len(part.get("confusion") or []) > LARGEST_CONFUSION
+        return {**part, "confusion": None} if large else part
+
+    return {name: small(part) for name, part in result.items()}
+
+
+def _read(file: Path) -> Record:
+    """A record, checked: it is that of the run it describes, and has what tables are made of."""
+    content = read_json(file)
+    try:
+        record = Record(**{name: content[name] for name in FIELDS})
+        described = from_layers(record.run["data"], [record.run]).key
+        float(record.made["seconds"])
+        str(record.made["date"])
+        float(record.result["error"] or 0)
+        sound = (
+            described == record.key == file.name.partition(".")[0]
+            and isinstance(record.data["fingerprint"], str)
+            and isinstance(record.data["title"], str)
+            and all(isinstance(line, dict) and "step" in line for line in record.curve)
+        )
+    except (InputError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The record {file} is damaged ({type(error).__name__}: {error}).") from error
+    if not sound:
+        raise InputError(f"The record {file} is damaged, or of another run than its name says.")
+    return record
+
+
+def _lines(content: Mapping[str, Any]) -> bytes:
+    """JSON with a line for each field, and for each line of a curve: small, and changes show up where they are."""
+
+    def written(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n  " + ",\n  ".join(json.dumps(item) for item in value) + "\n ]"
+        return json.dumps(value)
+
+    fields = [f" {json.dumps(name)}: {written(value)}" for name, value in content.items()]
+    return ("{\n" + ",\n".join(fields) + "\n}\n").encode()

@@ -1,0 +1,143 @@
+"""One self-contained HTML file: of a run, or of several in comparison. It needs no network and opens from disk."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import semigrad
+from semigrad.experiments.store import Outcome
+from semigrad.files import make_folder, read_json, write_whole
+from semigrad.metrics import read_metrics
+from semigrad.records import CONFIG, METRICS, RESULT, RUN, RunFolder
+from semigrad.report import run_parts
+from semigrad.report.charts import Chart
+from semigrad.report.compare_parts import comparison_context, outcome_of
+from semigrad.report.inside import Inside, look_inside
+from semigrad.report.provenance import command_of, error_words, facts_table, headline, settings_table
+from semigrad.report.run_parts import Section, attempt, whole
+from semigrad.saved import load_run
+
+REPORT = "report.html"
+
+
+def run_page(folder: Path) -> Path:
+    """Write the page of a run into its folder. What cannot be computed is left out, with a sentence that says why."""
+    return write_page(folder / REPORT, "run.html", run_context(folder))
+
+
+def comparison_page(outcome: Outcome, path: Path) -> Path:
+    """Write the page of a reproduction, as far as it has come."""
+    return write_page(path, "comparison.html", comparison_context(outcome))
+
+
+def make_report(folders: Sequence[Path], path: Path | None, pictures: Path | None) -> tuple[Path, list[Path]]:
+    """The page of one run, or of several in comparison; and every chart as a file, where a folder is given for it."""
+    if len(folders) == 1:
+        template, context, place = "run.html", run_context(folders[0]), folders[0] / REPORT
+    else:
+        template, context, place = "comparison.html", comparison_context(outcome_of(folders)), Path(REPORT)
+    written = write_page(path or place, template, context)
+    charts = [chart for section in context["sections"] for chart in section.charts]
+    return written, save_pictures(charts, pictures) if pictures else []
+
+
+def run_context(folder: Path) -> dict[str, Any]:
+    """Everything that the page of a run shows."""
+    run, here = load_run(folder), RunFolder(folder)
+    content, lines = read_json(here[RUN]), read_metrics(here[METRICS])
+    result = read_json(here[RESULT]) if here.finished else {}
+    sections = [whole("How training went", lambda: run_parts.curves(lines, result))]
+    inside = _look(folder, sections[0])
+    classes = _classes(here, inside)
+    sections.append(whole("Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
+    sections.append(whole("Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
+    if inside is not None:
+        sections.append(whole("Feature map", lambda: run_parts.features(inside)))
+        sections.append(whole("Examples", lambda: run_parts.examples(inside)))
+    return {
+        "title": f"{run.method_name} on {run.data}, seed {run.seed}",
+        "error": error_words(result),
+        "headline": headline(run, content, result),
+        "finished": here.finished,
+        "sections": sections,
+        "command": command_of(run),
+        "settings": settings_table(content["run"]),
+        "facts": facts_table(content, result, _date(here)),
+        "folder": str(folder),
+    }
+
+
+def _look(folder: Path, section: Section) -> Inside | None:
+    """What the network sees; where that is not to be had, the first section says why."""
+    found: list[Inside] = []
+    attempt(section, "Everything that needs the network and the data", lambda: found.append(look_inside(folder)))
+    return found[0] if found else None
+
+
+def _classes(here: RunFolder, inside: Inside | None) -> Sequence[str]:
+    if inside is not None:
+        return inside.classes
+    return [str(name) for name in read_json(here[CONFIG]).get("classes", [])] if here[CONFIG].exists() else []
+
+
+def _date(here: RunFolder) -> str:
+    if not here.finished:
+        return "not yet"
+    moment = datetime.datetime.fromtimestamp(here[RESULT].stat().st_mtime, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
+    """Fill a template, whose style and script are allowed by their hash and nothing else is."""
+    style = Markup("").join(_asset(name) for name in ("light.css", "chart.css", "style.css"))
+    script = _asset("script.js")
+    policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    page = (
+        templates()
+        .get_template(template)
+        .render(**context, style=style, script=script, policy=policy, version=semigrad.__version__)
+    )
+    make_folder(path.parent)
+    write_whole(path, page.encode())
+    return path
+
+
+@cache
+def templates() -> Environment:
+    loader = PackageLoader("semigrad.report", "templates")
+    return Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )  # fmt: skip
+
+
+def _asset(name: str) -> Markup:
+    """A file of our own, which goes into the page as it is."""
+    environment = templates()
+    assert environment.loader is not None
+    return Markup(environment.loader.get_source(environment, name)[0])
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Every chart as an SVG file that stands by itself, in the light colors."""
+    make_folder(folder)
+    rules = _asset("light.css") + _asset("chart.css") + Markup("svg.chart { background: var(--page); }")
+    paths = []
+    for chart in charts:
+        start, _, rest = chart.svg.partition(">")
+        name = "".join(c if c.isalnum() or c in "-.@" else "-" for c in chart.name).strip("-.")
+        paths.append(folder / f"{name}.svg")
+        write_whole(paths[-1], f"{start}><style>{rules}</style>{rest}".encode())
+    return paths

@@ -1,0 +1,120 @@
+"""Where a result comes from: the command that makes it again, its settings, versions and hashes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from semigrad.errors import InputError
+from semigrad.report.charts import Cell, Table
+from semigrad.run import Run, configure
+
+
+def command_of(run: Run) -> str:
+    """The shortest `semigrad train` that gives this run: only what differs from the defaults of its data."""
+    described = run.to_dict()
+    words = ["semigrad", "train", run.data]
+    base = configure(run.data).to_dict()
+    for part in ("method", "model"):
+        if described[part]["name"] != base[part]["name"]:
+            words += [f"--{part}", described[part]["name"]]
+    base = configure(run.data, method=run.method_name, model=run.model_name).to_dict()
+    for name, value in described.items():
+        if name not in ("data", "method", "model") and value != base[name]:
+            words += _flag(name, value)
+    words += _fields(described["method"], base["method"], "")
+    words += _fields(described["model"], base["model"], "model.")
+    return shlex.join(words)
+
+
+def _fields(given: Mapping[str, Any], base: Mapping[str, Any], prefix: str) -> list[str]:
+    words = []
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            words += _fields(value, base[name], f"{name}.")
+        elif name != "name" and value != base[name]:
+            words += _flag(f"{prefix}{name}", value)
+    return words
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    option = name.replace("_", "-")
+    if isinstance(value, bool):
+        before, dot, last = option.rpartition(".")
+        return [f"--{option}" if value else f"--{before}{dot}no-{last}"]
+    return [f"--{option}", *map(str, value)] if isinstance(value, list) else [f"--{option}", str(value)]
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Names with dots, and their values."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def error_words(result: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The test error, and what it means."""
+    if not (test := result.get("test")):
+        return None
+    low, high = test["error_interval"]
+    over = f"95 % interval {low:.2f} to {high:.2f} % over {test['examples']:,} examples"
+    return f"{test['error']:.2f} %", f"test error, {over}"
+
+
+def headline(run: Run, content: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a reader wants to know first, as far as it is known."""
+    data, split, seconds = content.get("data") or {}, content.get("split") or {}, result.get("seconds")
+    test, validation = result.get("test") or {}, result.get("validation") or {}
+    part = f" ({data['title']})" if " of " in str(data.get("title")) else ""
+    facts = {
+        "method": run.method_name,
+        "data": f"{run.data}{part}",
+        "labeled / unlabeled": f"{split['labeled']:,} / {split['unlabeled']:,}" if split else None,
+        "network": content.get("own_network") or run.model_name,
+        "steps": f"{run.steps:,}",
+        "seed": str(run.seed),
+        "training took": seconds and (f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"),
+        "top-5 error": _percent(test.get("error_top5")),
+        "calibration error": _percent(test.get("calibration_error")),
+        "validation error": _percent(validation.get("error")),
+    }
+    return [(name, value) for name, value in facts.items() if value]
+
+
+def _percent(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f} %"
+
+
+def settings_table(described: Mapping[str, Any]) -> Table:
+    """Every setting; those that are not the default of these data say so."""
+    try:
+        base = configure(described["data"], method=described["method"]["name"], model=described["model"]["name"])
+        defaults = dict(flat(base.to_dict()))
+    except (InputError, KeyError, TypeError):
+        defaults = {}
+    rows = []
+    for name, value in flat(described):
+        default = defaults.get(name, value)
+        rows.append((Cell(name), Cell(_written(value)), Cell("" if value == default else _written(default))))
+    return Table(("setting", "value", "default, where it differs"), rows)
+
+
+def facts_table(content: Mapping[str, Any], result: Mapping[str, Any], date: str) -> Table:
+    """Versions, hashes, counts, time."""
+    facts = {"key of the run": content.get("key"), "finished": date, "seconds of training": result.get("seconds")}
+    facts |= {"who answers": result.get("evaluated"), "test part read": content.get("test_read")}
+    for part in ("data", "split", "environment"):
+        facts |= {f"{part}: {name}": value for name, value in flat(content.get(part) or {})}
+    if content.get("own_network"):
+        facts["own network"] = content["own_network"]
+    rows = [(Cell(name), Cell(_written(value))) for name, value in facts.items() if value not in (None, [], "")]
+    return Table(("fact", "value"), rows)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

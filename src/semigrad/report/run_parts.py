@@ -1,0 +1,223 @@
+"""The parts of a run's page: curves from its metrics, the answers on its test part, what its network sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from semigrad.errors import InputError
+from semigrad.evaluate import calibration_error, reliability
+from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
+from semigrad.report.inside import Inside, map_features
+from semigrad.report.maps import MATRIX_LIMIT, PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
+
+Lines = Sequence[Mapping[str, Any]]
+HISTOGRAM_CLASSES = 25
+LINE_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page; `missing` are the sentences for what could not be made."""
+
+    anchor: str
+    title: str
+    lead: list[tuple[str, Table]] = field(default_factory=list)  # tables that come first, in full width
+    charts: list[Chart] = field(default_factory=list)
+    tables: list[tuple[str, Table]] = field(default_factory=list)
+    pictures: list[tuple[str, list[Picture]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def attempt(section: Section, what: str, make: Callable[[], None]) -> None:
+    """A part that cannot be made is said to be missing; whatever happens, the rest of the page and the run stay."""
+    try:
+        make()
+    except InputError as error:
+        section.missing.append(f"{what}: left out. {error}")
+    except Exception as error:  # a page is never worth a run: no fault in it may end what called it
+        section.missing.append(f"{what}: left out, because of a fault ({type(error).__name__}: {error}).")
+
+
+def whole(title: str, make: Callable[[], Section]) -> Section:
+    """A section, or one that says why there is none."""
+    found: list[Section] = []
+    instead = Section(title.lower().replace(" ", "-"), title)
+    attempt(instead, title, lambda: found.append(make()))
+    return found[0] if found else instead
+
+
+def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
+    """Losses, rate, measured errors over the steps."""
+    section = Section("curves", "How training went")
+    if len(lines) < 2:
+        section.missing.append("Learning curves: left out, because metrics.jsonl holds fewer than two lines.")
+        return section
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    errors = [name for name in names if name.endswith("_error")]
+    aside = {"step", "seconds", "lr", "loss", *errors, *(name for name in names if name.startswith("pseudo_label"))}
+    terms = [name for name in names if name not in aside]
+    add = section.charts.append
+    if errors:
+        add(_error_chart(lines, errors, result))
+    if "loss" in names:
+        add(line_chart("loss", "Loss", [series(lines, "loss")], "step", "sum of the terms", smooth=True, log=True))
+    if terms:
+        shown = [series(lines, name) for name in terms]
+        add(line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True))
+    if "lr" in names:
+        add(line_chart("rate", "Learning rate", [series(lines, "lr")], "step", "learning rate", zero=True))
+    return section
+
+
+def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Series:
+    """A figure over the steps, thinned evenly where there are many lines; the last one stays."""
+    having = [line for line in lines if isinstance(line.get(name), int | float)]
+    every = -(-len(having) // LINE_POINTS) or 1
+    kept = having[::-1][::every][::-1]
+    return Series(label or name, [line["step"] for line in kept], [factor * line[name] for line in kept])
+
+
+def _error_chart(lines: Lines, errors: Sequence[str], result: Mapping[str, Any]) -> Chart:
+    shown = [series(lines, name, name.removesuffix("_error").replace("_", " ")) for name in errors]
+    if test := result.get("test"):
+        low, high = test["error_interval"]
+        half = (high - low) / 2
+        shown.append(Series("test, after training", [result["steps"]], [test["error"]], [half]))
+    caption = "Nothing is chosen by these curves: the result is that of the last step."
+    return line_chart("errors", "Error on held-out examples", shown, "step", "error, %", zero=True, caption=caption)
+
+
+def answers(result: Mapping[str, Any], inside: Inside | None, classes: Sequence[str]) -> Section:
+    """Confusion, reliability, the most common mistakes."""
+    section = Section("answers", "Answers on the test part")
+    test = result.get("test")
+    if not test:
+        section.missing.append("Answers on the test part: left out, because the run has measured none.")
+        return section
+    attempt(section, "Confusion matrix", lambda: _add_confusion(section, test, classes))
+    attempt(section, "Reliability diagram", lambda: _add_reliability(section, test, inside))
+    return section
+
+
+def _add_confusion(section: Section, test: Mapping[str, Any], classes: Sequence[str]) -> None:
+    confusion = test["confusion"]
+    if not confusion or len(confusion) != len(classes):
+        raise InputError("There is no confusion matrix in the record, or it does not fit the classes.")
+    if len(classes) <= MATRIX_LIMIT:
+        section.charts.append(confusion_chart(confusion, classes))
+    else:
+        section.missing.append(f"Confusion matrix: left out, because {len(classes)} classes cannot be seen in one.")
+    section.tables.append(("What is mistaken for what most often", confused_pairs(confusion, classes)))
+    section.tables.append(("Class by class", _class_table(confusion, classes)))
+
+
+def _class_table(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Table:
+    counts = np.array(confusion)
+    rows = []
+    for place, name in enumerate(classes):
+        there, given, right = counts[place].sum(), counts[:, place].sum(), counts[place, place]
+        found = number(100 * right / there, ".1f") if there else Cell("none there")
+        true = number(100 * right / given, ".1f") if given else Cell("never answered")
+        rows.append((Cell(name), Cell(f"{there:,}", float(there)), Cell(f"{given:,}", float(given)), found, true))
+    return Table(("class", "examples", "answers", "recall, %", "precision, %"), rows)
+
+
+def _add_reliability(section: Section, test: Mapping[str, Any], inside: Inside | None) -> None:
+    if bins := test.get("reliability"):
+        source = f"over {test['examples']:,} examples"
+        section.charts.append(reliability_chart(bins, test["calibration_error"], source))
+        return
+    if inside is None or "test" not in inside.parts:
+        raise InputError("The record is from before such figures were kept, and the network could not be run again.")
+    seen = inside.parts["test"]
+    right = seen.answers == seen.truth
+    error = 100 * calibration_error(seen.confidence, right)
+    bins = [asdict(entry) for entry in reliability(seen.confidence, right)]
+    section.charts.append(reliability_chart(bins, error, f"measured again over {seen.share}"))
+
+
+def pseudo_labels(lines: Lines, inside: Inside | None) -> Section:
+    """How good the pseudo-labels were over time, and how the answers on the pool are spread over the classes."""
+    section = Section("pseudo-labels", "Pseudo-labels")
+    names = sorted({name for line in lines for name in line if name.startswith("pseudo_label_")})
+    if names and len(lines) > 1:
+        shown = [series(lines, name, name.removeprefix("pseudo_label_"), 100) for name in names]
+        caption = (
+            "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
+            "method believes itself too much. A method that uses only some says their share of the batch."
+        )
+        section.charts.append(line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step",
+                                         "share of the batch, %", top=100, smooth=True,
+                                         caption=caption))  # fmt: skip
+    else:
+        section.missing.append("Pseudo-labels over time: left out, because this method makes none that were recorded.")
+    if inside is not None and "unlabeled" in inside.parts:
+        attempt(section, "Answers on the unlabeled pool", lambda: section.charts.append(_histogram(inside)))
+    return section
+
+
+def _histogram(inside: Inside) -> Chart:
+    seen = inside.parts["unlabeled"]
+    known, count = seen.truth >= 0, len(inside.classes)
+    given = np.bincount(seen.answers, minlength=count)
+    true = np.bincount(seen.truth[known], minlength=count)
+    complete = bool(known.all())
+    order = list(range(count))
+    caption = f"The trained network's answers on {seen.share} unlabeled examples"
+    caption += " beside the true classes." if complete else "; their true classes are not (all) known."
+    if count > HISTOGRAM_CLASSES:
+        key = np.abs(given - true) if complete else given
+        order = sorted(np.argsort(-key, kind="stable")[:HISTOGRAM_CLASSES].tolist())
+        caption += f" The {HISTOGRAM_CLASSES} of {count} classes with the largest {'gaps' if complete else 'counts'}."
+    values = [(float(given[c]), float(true[c])) if complete else (float(given[c]),) for c in order]
+    bars = [Bar(inside.classes[c], value) for c, value in zip(order, values, strict=True)]
+    groups = ("answers", "truth") if complete else ("answers",)
+    return bar_chart("pool", "Classes of the unlabeled pool", bars, groups, "examples", form=",.0f", caption=caption)
+
+
+def features(inside: Inside) -> Section:
+    section = Section("features", "Feature map")
+    attempt(section, "Feature map", lambda: section.charts.append(_map(inside)))
+    return section
+
+
+def _map(inside: Inside) -> Chart:
+    points, classes, names = map_features(inside)
+    parts = np.array([PARTS.index(name) for name in names])
+    caption = (
+        "t-SNE of what the last layer sees: near points look alike to the network; distances between groups mean "
+        "little. Squares are labeled, dots unlabeled, rings test examples; colors are true classes."
+    )
+    return feature_map(points, classes, parts, inside.classes, f"{len(points)} examples", caption=caption)
+
+
+def examples(inside: Inside) -> Section:
+    """Pictures of what the network is sure and unsure of, and of its surest mistakes."""
+    section = Section("examples", "Examples")
+    if not inside.images:
+        section.missing.append("Pictures of examples: left out, because the data are rows of features.")
+        return section
+    shown = {
+        "unlabeled": [("Unlabeled, surest answers", surest), ("Unlabeled, least sure", least_sure)],
+        "test": [("Test mistakes it was surest of", surest_mistakes)],
+    }
+    for part, rows in shown.items():
+        for title, choose in rows:
+            if part in inside.parts:
+                _add_pictures(section, f"{title} (of {inside.parts[part].share})", inside, part, choose)
+    return section
+
+
+def _add_pictures(
+    section: Section, title: str, inside: Inside, part: str, choose: Callable[[Inside, str], list[Picture]]
+) -> None:
+    def add() -> None:
+        section.pictures.append((title, choose(inside, part)))
+
+    attempt(section, title, add)
