@@ -69,7 +69,7 @@ class Watched:
 
     examples: Examples
     streamed = False
-    reads = 0
+    reads = 0  # of weak views
     signal_at: int | None = None  # which read of a weak view sends SIGTERM to this process
 
     @property
@@ -87,7 +87,6 @@ class Watched:
         return self.examples.take(index)
 
     def raw(self, index):
-        self.reads += 1
         return self.examples.raw(index)
 
     def weak(self, index, draws):

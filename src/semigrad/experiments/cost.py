@@ -18,7 +18,7 @@ from torch import nn
 from semigrad.core import Method, Task
 from semigrad.data.split import DataSpec
 from semigrad.experiments.experiment import Cell
-from semigrad.methods import VAT, AdaNet, CoTraining, Meta, MetaGradient, MixMatch, PiModel, ReMixMatch, parts
+from semigrad.methods import SNTG, VAT, AdaNet, CoTraining, Meta, MetaGradient, MixMatch, PiModel, ReMixMatch, parts
 from semigrad.models import Model
 from semigrad.run import Run
 
@@ -162,6 +162,8 @@ def method_passes(method: Method, name: str) -> Passes:
         unlabeled += 2 * (host.iterations - 1)
     elif isinstance(host, ReMixMatch):
         unlabeled += 3 * (host.copies - 2)
+    if getattr(host, "joint", False) and any(isinstance(modifier, SNTG) for modifier in modifiers):
+        labeled, unlabeled = labeled + 3, unlabeled + 3  # a host that joins its batches leaves no pass to look at
     if any(isinstance(modifier, Meta) for modifier in modifiers):
         labeled, unlabeled = labeled + META_PASSES.labeled, unlabeled + META_PASSES.unlabeled
     return Passes(labeled, unlabeled)
