@@ -36,7 +36,7 @@ def test_it_has_the_command_line(tmp_path, capsys):
     assert cli("list", "methods") == 0
     listed = capsys.readouterr().out
     assert " toy " in listed
-    assert "masks must agree" in " ".join(listed.split())
+    assert "two views must" in " ".join(listed.split())
 
 
 def test_it_has_a_row_in_the_tables():

@@ -26,7 +26,7 @@ def test_stopped_and_resumed_it_gives_the_same_bits(name, tmp_path):
     run = replace(run, method=unconditional(run.method))
     result = go(run, tmp_path / "whole")
     assert result["evaluated"] == run.method.answers
-    for line in metrics(tmp_path / "whole")[6:]:  # no term is idle
+    for line in [line for line in metrics(tmp_path / "whole") if line["step"] > 6]:  # no term is idle
         assert all(value != 0 for name, value in line.items() if not name.startswith(("pseudo_label", "step")))
     stop_after(run, tmp_path / "parts", 5)
     go(run, tmp_path / "parts", resume=True)

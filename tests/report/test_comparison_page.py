@@ -50,7 +50,8 @@ def test_the_page_of_several_runs(folders, tmp_path, capsys):
     apart = np.mean([outcome.values("mean-teacher", "digits@40")[s] - outcome.values("supervised", "digits@40")[s]
                      for s in (0, 1)])  # fmt: skip
     assert f"{apart:+.2f} ±" in page.text
-    assert titles(path) == ["digits@40: test error, %", "digits@40: test error, %", "digits@40: cost"]
+    curves = ["digits@40: test error, %", "digits@40: error on labeled training examples, %"]
+    assert titles(path) == ["digits@40: test error, %", *curves, "digits@40: cost"]
     assert [a["id"] for a in page.all("section")] == ["results", "curves", "cost", "provenance"]
     assert "What the paper says" not in page.text
     assert set(re.findall(r"https?://[^\s\"'<]+", path.read_text())) == {"http://www.w3.org/2000/svg"}
