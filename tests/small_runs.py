@@ -69,7 +69,8 @@ class Watched:
 
     examples: Examples
     streamed = False
-    reads = 0  # of weak views
+    reads = 0  # of any kind
+    weak_reads = 0
     signal_at: int | None = None  # which read of a weak view sends SIGTERM to this process
 
     @property
@@ -87,11 +88,13 @@ class Watched:
         return self.examples.take(index)
 
     def raw(self, index):
+        self.reads += 1
         return self.examples.raw(index)
 
     def weak(self, index, draws):
         self.reads += 1
-        if self.reads == self.signal_at:
+        self.weak_reads += 1
+        if self.weak_reads == self.signal_at:
             signal.raise_signal(signal.SIGTERM)
         return self.examples.weak(index, draws)
 
@@ -104,7 +107,7 @@ class Alarm(Quiet):
         self.watched, self.read = watched, read
 
     def begin(self, plan, steps, done):
-        self.watched.reads, self.watched.signal_at = 0, self.read
+        self.watched.weak_reads, self.watched.signal_at = 0, self.read
 
 
 def stop_after(run: Run, out: Path, steps: int, **options) -> Quiet:
