@@ -67,7 +67,8 @@ def test_steps_from_epochs():
         "vadd-cifar10": 120_000, "tnar-cifar10": 200_400, "ma-dnn-cifar10": 460_000, "ma-dnn-svhn": 289_000,
         "co-training-cifar10": 300_000, "fast-swa-cifar10": 1_104_000, "ada-net-cifar10": 1_024_000,
         "dual-student-cifar100": 123_600, "fixmatch-cifar10": 1_048_576, "ada-net-imagenet": 300_000,
-        "co-training-svhn": 439_800, "dual-student-cifar10": 294_000,
+        "co-training-svhn": 439_800, "dual-student-cifar10": 294_000, "fast-swa-shake-shake-cifar10": 1_507_320,
+        "fast-swa-shake-shake-cifar100": 321_360,
     }  # fmt: skip
     assert {name: original(name).steps for name in steps} == steps
 
@@ -100,7 +101,10 @@ def test_learning_rates_at_named_points():
 
 
 def test_fast_swa_counts_in_its_epochs():
-    for name, epochs, batches in (("fast-swa-cifar10", 1200, 920), ("fast-swa-cifar100", 780, 412)):
+    for name, epochs, batches in (
+        ("fast-swa-cifar10", 1200, 920), ("fast-swa-cifar100", 780, 412),
+        ("fast-swa-shake-shake-cifar10", 3180, 474), ("fast-swa-shake-shake-cifar100", 780, 412),
+    ):  # fmt: skip
         run = original(name)
         _, (modifier,) = parts(run.method)
         assert isinstance(modifier, FastSWA)
@@ -108,6 +112,35 @@ def test_fast_swa_counts_in_its_epochs():
         assert moments == list(range(150, epochs + 1, 3))
         assert not modifier.averages_after(150 * batches + 1, run.steps)
         assert run.method.schedule(180 * batches, run.steps) == pytest.approx(0.1883, abs=1e-4)
+
+
+def test_fast_swa_with_shake_shake_as_published():
+    """Batches of 128 with 31 labeled, an average with 0.97 as teacher, a weight of 100; 0.05 and 0.1 as rates."""
+    for name, classes, lr in (("fast-swa-shake-shake-cifar10", 10, 0.05), ("fast-swa-shake-shake-cifar100", 100, 0.1)):
+        run = original(name)
+        teacher, _ = parts(run.method)
+        assert (run.model_name, run.method_name) == ("shake-shake-26", "mean-teacher+fast-swa")
+        assert (run.batch, run.unlabeled_rows, run.lr, run.weight_decay) == (31, 97, lr, 2e-4)
+        assert (run.optimizer, run.momentum, run.nesterov, run.warmup) == ("sgd", 0.9, True, 0.0)
+        assert 1 - 1 / teacher.horizon == pytest.approx(0.97)
+        assert teacher.weight == pytest.approx(100 / classes)
+
+
+@pytest.mark.parametrize("data", ["svhn@1000", "svhn-extra@1000", "cifar10@4000", "cifar100@10000"])
+def test_paper_is_the_appendix_with_shape_and_weight_decay_of_the_data(data):
+    run = configure(data, recipe="paper")
+    expected = (0.1, 5e-5) if data.startswith("svhn") else (1.0, 1e-4)
+    assert (run.method.gamma, run.weight_decay) == expected
+    assert (run.method.operator, run.method.project, run.method.ramp, run.warmup) == ("finite-difference", "none", 0, 0)
+    assert (run.model_name, run.steps, run.batch, run.unlabeled_rows) == ("conv-large", 400_000, 128, 128)
+    assert (run.optimizer, run.lr, run.momentum, run.nesterov) == ("sgd", 0.1, 0.9, False)
+    rates = [learning_rate(run, step) for step in (0, 299_999, 300_000, 349_999, 350_000)]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001])
+
+
+def test_the_recipes_of_the_paper_by_data_set_are_the_recipe_paper_on_it():
+    for name in ("svhn", "cifar10", "cifar100"):
+        assert configure(DATA[name], recipe="paper") == configure(DATA[name], recipe=f"paper-{name}")
 
 
 def test_reading_them_needs_no_torch():

@@ -6,7 +6,8 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def check_writable(folders: Sequence[Path]) -> None:
+    """All folders that cannot be made or written to, in one message; leaves nothing behind."""
+    problems = []
+    for folder in folders:
+        try:
+            place = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"-")
+        except OSError as error:
+            problems += cannot_write(folder, error).problems
+    if problems:
+        raise InputError(problems)
 
 
 @contextlib.contextmanager

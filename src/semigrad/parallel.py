@@ -27,6 +27,7 @@ def train_all(
     jobs: int,
     tell: Callable[[Path, Result], None],
     failed: Callable[[Path, InputError], None] | None = None,
+    device: str = "cpu",
 ) -> dict[Path, Result]:
     """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes.
 
@@ -37,7 +38,8 @@ def train_all(
     others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
     with interruptible() as stop, ProcessPoolExecutor(jobs, context, _end_with_the_parent) as pool:
         with deaf_children():
-            paths = {pool.submit(_train_one, run, path): path for path, run in runs.items() if path not in results}
+            missing = {path: run for path, run in runs.items() if path not in results}
+            paths = {pool.submit(_train_one, run, path, device): path for path, run in missing.items()}
         waiting = set(paths)
         try:
             while waiting:
@@ -72,10 +74,10 @@ def _is_finished(run: Run, path: Path) -> bool:
     return folder.finished and not folder.problems(run, resume=True)
 
 
-def _train_one(run: Run, path: Path) -> Result:
+def _train_one(run: Run, path: Path, device: str) -> Result:
     begun = RunFolder(path)[RUN].exists()
     try:
-        return train(run, path, resume=begun, execution=Execution(device="cpu", threads=1))
+        return train(run, path, resume=begun, execution=Execution(device=device, threads=1))
     except Stopped as stopped:
         os._exit(128 + stopped.signal)  # a worker that went on to wait for work would never be told again
 

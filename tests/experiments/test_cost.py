@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from semigrad.core import Clock, Task
-from semigrad.experiments import EXPERIMENTS, SCALES
+from semigrad.experiments import EXPERIMENTS, SCALES, Cell
 from semigrad.experiments.cost import (
     CLASSES_AND_EXAMPLES,
     METHOD_PASSES,
@@ -19,9 +19,11 @@ from semigrad.experiments.cost import (
     multiplications_a_second,
     network_size,
     plan_rows,
+    schedule_words,
 )
 from semigrad.models import MODELS, ResNet18, SmallConv
 from semigrad.run import configure
+from semigrad.schedule import learning_rate
 from semigrad.setup import set_up
 from semigrad.training import Step
 
@@ -137,12 +139,68 @@ def test_a_plan_says_what_an_appendix_says_and_needs_no_data(monkeypatch, tmp_pa
     assert ours == {
         "row": "Ours", "column": "SVHN@1000", "data": "svhn@1000", "labels": 1000, "seed": 0,
         "method": "meta-gradient", "network": "conv-large", "steps": 400_000, "batch": 128, "unlabeled_batch": 128,
-        "optimizer": "sgd", "lr": 0.1, "schedule": "step", "weight_decay": 5e-5, "gamma": 0.1, "beta": "lr",
+        "optimizer": "sgd", "momentum": 0.9, "momentum_end": None, "nesterov": False, "lr": 0.1,
+        "schedule": "step at 300,000 and 350,000 by 0.1", "milestones": [300_000, 350_000], "decay": 0.1, "warmup": 0,
+        "weight_decay": 5e-5, "gamma": 0.1, "beta": "lr",
     }  # fmt: skip
     assert 86_400 < seconds < 365 * 86_400
     (plain,) = [row for row in rows if (row["row"], row["column"], row["seed"]) == ("Labeled-Only", "SVHN@1000", 0)]
     assert (plain["unlabeled_batch"], plain["gamma"], plain["beta"]) == (0, None, None)
     assert len(rows) == len(EXPERIMENTS["table1"].cells("paper"))
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        ("cosine after 60 steps of warm-up", {"schedule": "cosine", "warmup": 0.075}),
+        ("cosine over 1.17 runs", {"schedule": "cosine", "cosine_length": 350 / 300}),
+        ("cosine-7/16", {"schedule": "cosine-7/16"}),
+        ("constant", {"schedule": "constant", "milestones": (0.5,)}),
+        ("step at 600 by 0.2", {"schedule": "step", "milestones": (600,), "decay": 0.2}),
+        ("step at 200, 400 and 600 by 0.1", {"schedule": "step", "milestones": (0.25, 0.5, 0.75)}),
+        ("linear from 400 on", {"schedule": "linear", "milestones": (0.5,)}),
+        ("linear", {"schedule": "linear", "milestones": (0.0,)}),
+        (
+            "gaussian from 700 on after 200 steps of gaussian warm-up",
+            {"schedule": "gaussian", "milestones": (0.875,), "warmup": 0.25, "warmup_shape": "gaussian"},
+        ),
+        ("cycles of fast-swa, 80 long from 480 on", {"method": "mean-teacher+fast-swa"}),
+        ("cycles of swa, 80 long from 480 on", {"method": "supervised+swa", "schedule": "step"}),
+    ],
+)
+def test_the_schedule_in_words(words, settings):
+    assert schedule_words(configure("digits@40", **{"steps": 800, "warmup": 0.0, **settings})) == words
+
+
+def test_a_step_of_the_plan_is_the_first_one_at_the_new_rate():
+    run = configure("digits@40", steps=7, schedule="step", milestones=(0.5, 5), decay=0.1, warmup=0.0)
+    (row,) = plan_rows([Cell("", "", run)], 1e9)
+    rates = [learning_rate(run, step) for step in range(run.steps)]
+    assert row["milestones"] == [step for step in range(1, run.steps) if rates[step] < rates[step - 1]] == [4, 5]
+
+
+def test_milestones_and_decay_are_shown_where_they_act():
+    def shown(**settings):
+        run = configure("digits@40", **{"steps": 100, "warmup": 0.0, **settings})
+        (row,) = plan_rows([Cell("", "", run)], 1e9)
+        return row["milestones"], row["decay"], row["momentum_end"]
+
+    assert shown(schedule="step") == ([75, 88], 0.1, None)
+    assert shown(schedule="cosine") == ([], None, None)
+    assert shown(schedule="cosine", momentum_end=0.5) == ([75], None, 0.5)
+    assert shown(schedule="linear") == ([75], None, None)
+    assert shown(schedule="step", method="mean-teacher+swa") == ([], None, None)
+    assert shown(schedule="linear", method="mean-teacher+swa", momentum_end=0.5) == ([75], None, 0.5)
+
+
+def test_a_schedule_that_the_method_prescribes_is_named():
+    prescribed = {True: set(), False: set()}
+    for experiment in EXPERIMENTS.values():
+        for scale in SCALES:
+            for cell in experiment.cells(scale, 1):
+                own = cell.run.method.schedule(0, cell.run.steps) is not None
+                prescribed[own].add(schedule_words(cell.run).startswith("cycles of "))
+    assert prescribed == {True: {True}, False: {False}}
 
 
 def test_beta_and_gamma_are_shown_where_they_act():

@@ -1,5 +1,9 @@
 """Energy distance against brute force and closed forms, the silhouette, the draw of examples, and a real network."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -112,7 +116,7 @@ def trained(tmp_path_factory):
 
 def test_features_of_a_run_lead_to_its_answers(trained):
     net, _ = load_model(trained)
-    parts = read_parts(trained, 90)
+    parts = read_parts(trained, net, 90)
     assert {name: len(part.classes) for name, part in parts.items()} == {"labeled": 30, "unlabeled": 30, "test": 30}
     data = digits()
     chosen = choose("test", np.arange(len(data.test)), 30)
@@ -125,12 +129,27 @@ def test_features_of_a_run_lead_to_its_answers(trained):
 
 def test_description_of_a_run_is_complete_and_the_same_twice(trained):
     found = describe_features(trained, 120)
+    assert found["classes"] == list("0123456789")
     assert found == describe_features(trained, 120)
     assert set(found["energy"]) == {"labeled-unlabeled", "labeled-test", "unlabeled-test"}
     assert all(entry["distance"] > 0 for entry in found["energy"].values())
     for name, points in found["points"].items():
         assert len(points["x"]) == len(points["y"]) == len(points["class"]) == found["counts"][name] == 40
     assert -1 <= found["silhouette"]["mean"] <= 1
+
+
+@pytest.mark.slow
+def test_description_does_not_depend_on_the_number_of_threads(trained):
+    code = f"from semigrad.experiments.features import *; print(describe_features(Path({str(trained)!r}), 600))"
+    found = []
+    for threads in ("1", "2"):
+        limits = {f"{library}_NUM_THREADS": threads for library in ("OMP", "OPENBLAS", "MKL")}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **limits}, capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout)
+    assert found[0].startswith("{")
+    assert found[0] == found[1]
 
 
 def test_data_without_a_test_part_are_refused(tmp_path):

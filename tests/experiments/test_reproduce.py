@@ -1,7 +1,7 @@
 """Reproductions of a small experiment on digits, in real processes: nothing is computed twice, whatever happens."""
 
-import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +16,7 @@ from semigrad.experiments import Experiment, Plan
 from semigrad.experiments.reproduce import pending, reproduce
 from semigrad.experiments.store import Store
 from semigrad.experiments.tables import comma_separated
-from tests.small_runs import cli, go
+from tests.small_runs import go
 
 TINY = {"model": {"name": "small-conv", "widths": [4]}, "steps": 3, "batch": 10, "warmup": 0.0}
 METHODS = {"Labeled-Only": "supervised", "Ours": "meta-gradient"}
@@ -33,12 +33,8 @@ def go_through(place: Path, *, made=None, **options):
     """The outcome, and what was told on the way."""
     told = []
     store = Store(place / "records", told.append)
-    outcome = reproduce(
-        made or experiment(),
-        "smoke",
-        **{"store": store, "out": place / "runs", "jobs": 2, "tell": told.append, **options},
-    )
-    return outcome, told
+    known = {"store": store, "out": place / "runs", "jobs": 2, "tell": told.append}
+    return reproduce(made or experiment(), "smoke", **{**known, **options}), told
 
 
 def results(place: Path) -> dict[str, int]:
@@ -47,7 +43,8 @@ def results(place: Path) -> dict[str, int]:
 
 
 def records(place: Path) -> dict[str, int]:
-    return {file.stem: file.stat().st_mtime_ns for file in place.glob("records/*.json")}
+    """When the record of each run was written."""
+    return {file.name.partition("-")[0]: file.stat().st_mtime_ns for file in place.glob("records/*.json")}
 
 
 def figures(outcome) -> dict:
@@ -73,6 +70,7 @@ def test_every_cell_has_every_seed_and_its_own_run(done):
     assert results(place).keys() == records(place).keys() == {cell.run.key for cell in cells}
     assert len([line for line in told if "test error" in line]) == len(cells) == 8
     assert outcome.command == "semigrad reproduce small --scale smoke"
+    assert outcome.failures == {}
 
 
 def test_the_figure_is_that_of_training_directly(done, tmp_path):
@@ -119,6 +117,7 @@ def test_a_run_that_diverges_leaves_its_cell_empty_and_the_others_go_on(tmp_path
     assert set(outcome.records) == {("Ours", "digits@10")}
     assert "Labeled-Only, digits@10, seed 0: cannot be trained. Step" in told[1]
     assert "not finite" in told[1]
+    assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0"]
 
 
 def test_what_is_not_asked_for_is_shown_where_it_is_on_record(done):
@@ -149,7 +148,7 @@ def test_a_damaged_record_is_computed_again(done, tmp_path):
     again, told = go_through(place, out=tmp_path / "runs", jobs=1)
     assert figures(again) == figures(outcome)
     assert str(damaged) in told[0]
-    assert set(results(tmp_path)) == {damaged.stem}
+    assert set(results(tmp_path)) == {damaged.name.partition("-")[0]}
 
 
 def own_data(path: Path, seed: int) -> None:
@@ -170,7 +169,9 @@ def test_changed_data_are_another_run(tmp_path):
     assert "other data" in told[0]
     assert before.key == after.key
     assert before.data["fingerprint"] != after.data["fingerprint"]
-    assert len(results(tmp_path)) == 2
+    assert len(results(tmp_path)) == len(list((tmp_path / "records").iterdir())) == 2
+    own_data(tmp_path / "own.npz", 0)
+    assert go_through(tmp_path, made=made, out=tmp_path / "none") == (first, [])
     (tmp_path / "own.npz").unlink()
     third, told = go_through(tmp_path, made=made, out=tmp_path / "none")
     assert (figures(third), told) == (figures(second), [])
@@ -189,6 +190,44 @@ def test_missing_data_are_said_at_once_with_their_columns(tmp_path):
     assert not (tmp_path / "runs").exists()
     outcome, _ = go_through(tmp_path, made=made, only=["digits@10"], seeds=1, jobs=1)
     assert {column for _, column in outcome.records} == {"digits@10"}
+
+
+DAMAGES = [("run.json", "{}"), ("run.json", '{"run": '), ("run.json", '{"data": 3}'), ("result.json", "{")]
+
+
+@pytest.mark.parametrize(("file", "content"), DAMAGES)
+def test_a_damaged_run_folder_is_to_be_removed_and_the_others_go_on(done, tmp_path, file, content):
+    place, outcome, _ = done
+    shutil.copytree(place / "runs", tmp_path / "runs")
+    damaged = tmp_path / "runs" / experiment().cells("smoke")[0].run.key
+    (damaged / file).write_text(content)
+    only = ["Labeled-Only", "digits@10"]
+    again, told = go_through(tmp_path, only=only, jobs=1)
+    assert figures(again) == {("Labeled-Only", "digits@10"): {1: outcome.values(*only)[1]}}
+    (why,) = again.failures.values()
+    assert str(damaged / file) in why
+    assert f"Remove the folder {damaged}, and the same command trains the run anew." in why
+    assert why in told[1]
+
+
+def test_a_damaged_model_has_no_features_and_is_a_failure(done, tmp_path):
+    made = experiment(data=("digits@10",), kind="features", seeds=1)
+    shutil.copytree(done[0] / "runs", tmp_path / "runs")
+    for file in tmp_path.glob("runs/*/model.safetensors"):
+        file.write_bytes(b"damaged")
+    outcome, _ = go_through(tmp_path, made=made, jobs=1)
+    assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0", "Ours, digits@10, seed 0"]
+    assert all("model.safetensors is damaged" in why for why in outcome.failures.values())
+
+
+def test_a_folder_in_place_of_a_record_is_said_before_training(done, tmp_path):
+    place, _, _ = done
+    taken = tmp_path / "records" / next((place / "records").iterdir()).name
+    taken.mkdir(parents=True)
+    with pytest.raises(InputError, match="is a folder where a record is to be written") as error:
+        go_through(tmp_path)
+    assert str(taken) in error.value.problems[0]
+    assert not (tmp_path / "runs").exists()
 
 
 def test_unknown_rows_are_named_together_with_what_is_meant(tmp_path):
@@ -229,7 +268,6 @@ def test_features_are_computed_with_the_run_and_kept(tmp_path):
 
 @pytest.mark.slow
 def test_a_ray_cluster_gives_the_same_and_what_is_wrong_there_is_said_here(done, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     outcome, _ = go_through(tmp_path, seeds=1, ray="local")
     assert figures(outcome) == {place: {0: errors[0]} for place, errors in figures(done[1]).items()}
@@ -242,7 +280,7 @@ def test_a_ray_cluster_gives_the_same_and_what_is_wrong_there_is_said_here(done,
 
 def test_without_ray_its_absence_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match="pip install ray"):
+    with pytest.raises(InputError, match=r"pip install 'semigrad\[ray\]'"):
         go_through(tmp_path, ray="local")
 
 
@@ -279,59 +317,3 @@ def test_killed_at_random_moments_it_goes_on_and_repeats_nothing(done, tmp_path)
     assert [line.split(",")[:10] for line in comma_separated(outcome).splitlines()] == [
         line.split(",")[:10] for line in comma_separated(done[1]).splitlines()
     ]
-
-
-def test_command_line_computes_once_and_writes_everything(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    words = ("reproduce", "figure-labels", "--scale", "smoke", "--seeds", "1", "--only", "digits@10", "--json")
-    assert cli(*words) == 0
-    shown = capsys.readouterr()
-    assert "To train: 2 runs, about" in shown.err
-    assert shown.err.count("test error") == 2
-    assert "missing" in shown.out
-    line = json.loads(shown.out.splitlines()[-1])
-    assert (line["scale"], len(line["cells"])) == ("smoke", 2)
-    out = Path("results/figure-labels-smoke")
-    assert {file.name for file in out.iterdir()} == {
-        "table.md",
-        "table.tex",
-        "table.csv",
-        "outcome.json",
-        "report.html",
-    }
-    kept = {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()}
-    text = (out / "table.md").read_text()
-    assert cli(*words, "--runs", "elsewhere") == 0
-    assert "Every run is on record" in capsys.readouterr().err
-    assert not Path("elsewhere").exists()
-    assert (out / "table.md").read_text() == text
-    assert {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()} == kept
-
-
-def test_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli("reproduce", "table1", "--scale", "paper", "--dry-run", "--json") == 0
-    shown = capsys.readouterr().out
-    line = json.loads(shown.splitlines()[-1])
-    assert {"MT+SNTG", "Ours"} <= {row["row"] for row in line["runs"]}
-    assert line["cost"] in shown
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("table11",), "Did you mean 'table1'?"),
-        (("table4", "--only", "Labeled-Onlyy"), "Did you mean 'Labeled-Only'?"),
-        (("table4", "--jobs", "0"), "jobs must be at least 1"),
-        (("table4", "--seeds", "0"), "At least 1 seed"),
-        (("table4", "--scale", "huge"), "huge"),
-    ],
-)
-def test_bad_input_ends_with_code_2(tmp_path, monkeypatch, capsys, words, expected):
-    monkeypatch.chdir(tmp_path)
-    assert cli("reproduce", *words) == 2
-    shown = capsys.readouterr()
-    assert expected in shown.err + shown.out
-    assert "Traceback" not in shown.err
-    assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import pytest
 
 from semigrad.errors import InputError
 from semigrad.experiments.store import Store, portable, record_of, thin
+from semigrad.files import check_writable
 from semigrad.metrics import read_metrics
 from semigrad.run import configure
 from tests.small_runs import digits, go, small
@@ -32,6 +33,15 @@ def told(store):
     return store.tell.__self__
 
 
+def name_of(record):
+    return f"{record.key}-{record.data['fingerprint'][:8]}"
+
+
+def on_other_data(record, fingerprint, date):
+    data, made = {**record.data, "fingerprint": fingerprint}, {**record.made, "date": date}
+    return dataclasses.replace(record, data=data, made=made)
+
+
 def test_a_run_is_found_again_as_it_was_added(finished, store):
     run, folder = finished
     assert store.find(run, None) is None
@@ -53,7 +63,7 @@ def test_a_record_is_one_small_file_without_weights_or_places(finished, store, t
     run, folder = finished
     store.add(folder)
     (file,) = store.path.iterdir()
-    assert file.name == f"{run.key}.json"
+    assert file.name == f"{run.key}-{digits().fingerprint[:8]}.json"
     assert file.stat().st_size < 20_000
     assert str(tmp_path.parent) not in file.read_text()
     assert str(folder.parent) not in file.read_text()
@@ -107,10 +117,20 @@ def test_thinning_to_any_number(count, every):
         lambda text: text.replace('"seed": 0', '"seed": 1'),
         lambda text: text.replace('"seconds"', '"secs"'),
         lambda text: text.replace('"error": ', '"error": "x", "e": ', 1),
+        lambda text: text.replace('"error": ', '"error": NaN, "e": ', 1),
+        lambda text: text.replace('"error_top5": ', '"error_top5": [], "e": ', 1),
+        lambda text: text.replace('"split"', '"spilt"'),
+        lambda text: text.replace('"labeled": 40', '"labeled": null'),
+        lambda text: text.replace('"date": "', '"date": "T'),
+        lambda text: text.replace('"fingerprint": "', '"fingerprint": "0', 1),
         lambda text: text.replace('"curve": [', '"curve": [3, ', 1),
+        lambda text: text.replace('"loss": ', '"loss": "high", "l": ', 1),
     ],
-    ids=["half", "empty", "list", "no fingerprint", "other run", "no seconds", "no number", "curve"],
-)
+    ids=[
+        "half", "empty", "list", "no fingerprint", "other run", "no seconds", "no number", "not finite", "top 5",
+        "no split", "no labels", "no date", "other data", "curve", "curve of words",
+    ],
+)  # fmt: skip
 def test_a_damaged_record_is_named_and_ignored(finished, store, damage):
     run, folder = finished
     store.add(folder)
@@ -128,9 +148,68 @@ def test_a_damaged_record_is_named_and_ignored(finished, store, damage):
 
 def test_a_record_of_other_data_is_that_of_another_run(finished, store):
     run, folder = finished
-    store.add(folder)
+    first = store.add(folder)
+    fingerprint = first.data["fingerprint"]
     assert store.find(run, "0" * 64) is None
-    assert "other data" in told(store)[0]
+    (line,) = told(store)
+    assert "other data" in line
+    assert name_of(first) in line
+    second = on_other_data(first, "0" * 64, "2019-01-01T00:00:00+00:00")
+    store.keep(second)
+    assert (store.find(run, "0" * 64), store.find(run, fingerprint)) == (second, first)
+    assert store.find(run, fingerprint[:8] + "0" * 56) is None
+    assert len(told(store)) == 1
+
+
+def test_without_the_data_the_newest_record_is_found(finished, store):
+    run, folder = finished
+    record = store.add(folder)
+    older = on_other_data(record, "0" * 64, "2019-01-01T00:00:00+00:00")
+    newer = on_other_data(record, "1" * 64, "2099-01-01T00:00:00+00:00")
+    for each in (newer, older):
+        store.keep(each)
+    assert store.find(run, None) == newer
+    assert told(store) == []
+
+
+def test_what_is_no_folder_of_records_is_said(store):
+    store.check()
+    store.path.write_text("")
+    with pytest.raises(InputError, match="records is no folder"):
+        store.check()
+
+
+def test_a_check_of_places_leaves_nothing_behind(tmp_path):
+    check_writable([tmp_path / "new" / "place", tmp_path])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError) as error:
+        check_writable([tmp_path / "file", tmp_path / "new", tmp_path / "file" / "below"])
+    first, second = error.value.problems
+    assert f"Cannot write {tmp_path / 'file'}: " in first
+    assert f"Cannot write {tmp_path / 'file' / 'below'}: " in second
+
+
+def test_a_folder_in_place_of_a_record_is_an_obstacle(finished, store):
+    run, fingerprint = finished[0], "0" * 64
+    assert store.obstacles(run, fingerprint) == []
+    for ending in ("json", "features.json"):
+        (store.path / f"{run.key}-00000000.{ending}").mkdir(parents=True)
+    first, second = store.obstacles(run, fingerprint)
+    assert "-00000000.json is a folder" in first
+    assert "-00000000.features.json is a folder" in second
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("run.json", "environment"), ("run.json", "split"), ("run.json", "labeled"), ("result.json", "seconds")],
+)
+def test_a_damaged_run_has_no_record(finished, store, tmp_path, file, name):
+    shutil.copytree(finished[1], tmp_path / "run")
+    damaged = tmp_path / "run" / file
+    damaged.write_text(damaged.read_text().replace(f'"{name}"', '"other"'))
+    with pytest.raises(InputError, match=f"The run in .*run is damaged .*{name}"):
+        store.add(tmp_path / "run")
 
 
 def own_data(folder, seed):
@@ -169,19 +248,63 @@ def test_portable_names(data, expected):
     assert dataclasses.replace(portable(run), data=data) == run
 
 
+def features():
+    pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
+    return {
+        "width": 8,
+        "counts": {"labeled": 1, "unlabeled": 1, "test": 1},
+        "energy": {pair: {"share": 0.5, "share_by_chance": 0.25} for pair in pairs},
+        "silhouette": {"mean": None, "by_class": {}},
+        "points": {part: {"x": [1.5], "y": [2.0], "class": [3]} for part in ("labeled", "unlabeled", "test")},
+    }
+
+
 def test_features_stand_beside_the_record_and_belong_to_its_data(finished, store):
     run, folder = finished
-    features = {"energy": {"labeled-test": {"share": 0.5}}, "points": {"test": {"x": [1.5], "y": [2.0], "class": [3]}}}
-    added = store.add(folder, features)
-    assert {file.name for file in store.path.iterdir()} == {f"{run.key}.json", f"{run.key}.features.json"}
+    added = store.add(folder, features())
+    beside = store.path / f"{name_of(added)}.features.json"
+    assert {file.name for file in store.path.iterdir()} == {f"{name_of(added)}.json", beside.name}
     assert store.find(run, None) == added
-    assert added.features == features
-    beside = store.path / f"{run.key}.features.json"
+    assert added.features == features()
     beside.write_text(beside.read_text().replace(digits().fingerprint, "0" * 64))
     assert store.find(run, None) == dataclasses.replace(added, features=None)
     beside.write_text("{")
     assert store.find(run, None).features is None
     assert str(beside) in told(store)[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"width": None}, {"counts": 3}, {"counts": {}}, {"energy": {}}, {"energy": []}, {"silhouette": {}},
+        {"silhouette": {"mean": "high"}}, {"points": {}}, {"classes": 10},
+        {"energy": {**features()["energy"], "labeled-test": {"share": "x", "share_by_chance": 0.0}}},
+        {"points": {**features()["points"], "test": {"x": [1.5, 2.5], "y": [2.0], "class": [3]}}},
+        {"points": {**features()["points"], "test": {"x": ["left"], "y": [2.0], "class": [3]}}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_damaged_features_are_named_and_ignored(finished, store, change):
+    run, folder = finished
+    added = store.add(folder, {**features(), **change})
+    assert store.find(run, None) == dataclasses.replace(added, features=None)
+    (line,) = told(store)
+    assert f"{name_of(added)}.features.json is damaged" in line
+    assert "computed again" in line
+
+
+@pytest.mark.parametrize("name", features())
+def test_features_that_lack_something_are_named_and_ignored(finished, store, name):
+    run, folder = finished
+    store.add(folder, {key: value for key, value in features().items() if key != name})
+    assert store.find(run, None).features is None
+    assert name in told(store)[0]
+
+
+def test_features_may_name_the_classes(finished, store):
+    run, folder = finished
+    added = store.add(folder, {**features(), "classes": ["no", "yes"]})
+    assert store.find(run, None) == added
 
 
 def test_large_confusion_matrices_stay_out(store, tmp_path):

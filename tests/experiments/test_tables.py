@@ -1,6 +1,7 @@
 """Outcomes as tables: the right numbers in the right places, missing ones shown as missing, every format read back."""
 
 import csv
+import dataclasses
 import io
 import math
 
@@ -9,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from semigrad.experiments import Experiment, Plan
-from semigrad.experiments.sheets import MISSING, agreements, entries, sheets
+from semigrad.experiments.sheets import MISSING, agreements, caption, entries, moment, sheets
 from semigrad.experiments.store import Outcome, Record
 from semigrad.experiments.tables import CSV_FIELDS, comma_separated, latex, markdown, plain, to_plain
 
@@ -130,13 +131,55 @@ def test_markdown_has_one_width_and_escaped_names():
 
 def test_comma_separated_values_read_back_in_full_precision():
     rows = list(csv.DictReader(io.StringIO(comma_separated(outcome()))))
-    assert tuple(rows[0]) == CSV_FIELDS
+    assert tuple(rows[0]) == (*CSV_FIELDS, "published_CIFAR-10@40")
     assert len(rows) == 12
     by_place = {(row["row"], row["column"]): row for row in rows}
     found = by_place["Pi|Model_1", "SVHN@20"]
     assert float(found["mean"]) == entry(outcome(), "Pi|Model_1", "SVHN@20").summary.mean
     assert (by_place["B", "SVHN@20"]["mean"], by_place["B", "SVHN@20"]["seeds"]) == ("", "0")
     assert "nan" not in comma_separated(outcome())
+    beside = {place: row["published_CIFAR-10@40"] for place, row in by_place.items()}
+    assert (beside["A", "SVHN@20"], beside["A", "CIFAR-10@40"]) == ("7.0", "")  # there it stands in `published`
+
+
+def test_what_pages_and_markdown_say_of_features_is_in_the_comma_separated_values():
+    made = features_outcome()
+    first, second = csv.DictReader(io.StringIO(comma_separated(made)))
+    assert float(second["energy_labeled_test"]) == pytest.approx(0.6)
+    assert float(second["energy_labeled_test_deviation"]) == pytest.approx(0.7071, abs=1e-4)
+    assert float(second["energy_unlabeled_test_by_chance"]) == 0.25
+    assert (second["silhouette"], first["energy_labeled_test"]) == ("", "")
+
+
+def test_dates_are_written_for_people():
+    assert moment("2026-11-16T03:59:28+00:00") == "2026-11-16 03:59 UTC"
+    assert moment("2026-11-16T03:59:28+02:00") == "2026-11-16 01:59 UTC"
+    assert moment("2026-11-16") == "2026-11-16"
+    made = dataclasses.replace(outcome(), date="2026-11-16T03:59:28+00:00")
+    for text in (markdown(made), latex(made)):
+        assert "newest run of 2026-11-16 03:59 UTC" in text
+
+
+def test_a_baseline_that_is_not_there_leaves_no_empty_columns():
+    made = outcome(left_out=[("Labeled-Only", "SVHN@20")])
+    headings = {sheet.title: sheet.headings for sheet in sheets(made)}
+    assert headings["SVHN@20"] == ("method", "test error, %", "seeds", "paper, CIFAR-10@40", "seconds")
+    assert headings["CIFAR-10@40"][3] == "difference to Labeled-Only"
+    by_labels = outcome(experiment(kind="labels"), left_out=[("Labeled-Only", "SVHN@20")])
+    assert "SVHN: difference to Labeled-Only" not in [sheet.title for sheet in sheets(by_labels)]
+
+
+def test_what_is_said_of_seeds_is_true():
+    made = outcome()
+    assert caption(made).startswith("Mean ± standard deviation over seeds")
+    few = {place: {0: records[0]} for place, records in made.records.items()}
+    assert caption(dataclasses.replace(made, records=few)).startswith("One seed")
+
+
+def test_seconds_have_three_digits_and_no_exponent():
+    made = outcome(seconds={"A": [1234.5] * 3, "B": [0.271] * 3})
+    by_row = {row[0]: row[-2] for row in sheets(made)[0].rows}
+    assert (by_row["A"], by_row["B"]) == ("1234", "0.271")
 
 
 def test_latex_escapes_and_has_one_width():
@@ -148,6 +191,14 @@ def test_latex_escapes_and_has_one_width():
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert {line.replace(r"\&", "").count("&") for line in rows} == {6}
     assert text.count(r"\begin{tabular}{lrrrrrr}") == 2
+
+
+def test_latex_fits_the_page_and_says_what_its_numbers_mean():
+    text = latex(outcome())
+    assert r"\usepackage{booktabs,graphicx}" in text
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert text.count(r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%") == 2
+    assert text.count(r"Mean $\pm$ standard deviation over seeds") == 2
 
 
 def shown(made):
@@ -166,27 +217,49 @@ def test_rows_by_numbers_of_labels():
     made = experiment(columns=("SVHN@20", "SVHN@40", "CIFAR-10@40"), kind="labels")
     found = {sheet.title: sheet for sheet in sheets(outcome(made, left_out=[("A", "SVHN@40")]))}
     errors = found["SVHN: test error, % (seeds)"]
-    assert errors.headings == ("labels", "20", "40")
+    assert errors.headings == ("method", "20 labels", "40 labels")
     by_row = {row[0]: row[1:] for row in errors.rows}
     assert by_row["A"] == ("14.17 ± 0.21 (3); paper 7.00", MISSING)
     assert "CIFAR-10: difference to Labeled-Only" in found
     assert "CIFAR-10: median seconds of a run" in found
 
 
-def test_features_have_a_table_of_their_own():
+def features_outcome():
     made = experiment(rows=("Labeled-Only", "Ours"), columns=("SVHN@20",), kind="features")
     pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
 
     def features(number):
         return {
             "energy": {pair: {"share": number, "share_by_chance": 0.25} for pair in pairs},
-            "silhouette": {"mean": None},
+            "silhouette": {"mean": None, "by_class": {"0": number, "1": -number} if number < 1 else {"0": number}},
+            "classes": ["cat", "dog"],
         }
 
     records = {("Ours", "SVHN@20"): {seed: record(5.0, features=features(0.1 + seed)) for seed in range(2)}}
-    sheet = sheets(Outcome(made, "smoke", records, "", ""))[-1]
+    return Outcome(made, "smoke", records, "", "")
+
+
+def test_features_have_a_table_of_their_own():
+    sheet, by_class = sheets(features_outcome())[-2:]
+    assert (by_class.title, by_class.headings) == ("SVHN@20: silhouette of each class", ("method", "cat", "dog"))
+    assert by_class.rows == (("Ours", "0.6000 ± 0.7071", "-0.1000"),)
+    assert sheet.headings[:4] == (
+        "method", "data", "energy labeled-unlabeled", "energy labeled-unlabeled by chance",
+    )  # fmt: skip
     assert sheet.rows[1] == ("Ours", "SVHN@20", *(["0.6000 ± 0.7071", "0.2500 ± 0.0000"] * 3), MISSING)
     assert sheet.rows[0][2:] == (MISSING,) * 7
+
+
+def test_data_that_are_not_whole_are_noted():
+    made = outcome()
+    whole, part = ({"title": title} for title in ("svhn, whole", "svhn, 20,000 of 73,257"))
+    records = {
+        ("A", "SVHN@20"): {seed: dataclasses.replace(record(5.0), data=data) for seed, data in enumerate((whole, part))}
+    }
+    assert made.notes == ("A note with an_underscore.",)
+    found = dataclasses.replace(made, records=records)
+    assert found.notes[1:] == ("Trained on a part of the data: svhn, 20,000 of 73,257.",)
+    assert "svhn, 20,000 of 73,257" in markdown(found)
 
 
 def test_one_seed_has_neither_deviation_nor_interval():

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 SVG = "{http://www.w3.org/2000/svg}"
-VOID = {"meta", "img", "br", "link", "input"}
+VOID = {"meta", "img", "br", "wbr", "link", "input"}
 NASTY = "<img src=x onerror=alert(1)>"
 
 

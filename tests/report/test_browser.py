@@ -3,60 +3,22 @@
 import base64
 import hashlib
 import io
-import json
-import os
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ElementTree
-from html import escape, unescape
+from html import escape
 
 import pytest
 from PIL import Image
 
-from semigrad.report.page import run_page
+from semigrad.experiments import Experiment, Plan
+from semigrad.experiments.published import TABLE2_COLUMNS
+from semigrad.experiments.store import Outcome, Record
+from semigrad.report.page import comparison_page, run_page
+from tests.report.browser import browse, needs_browser, probe
 from tests.report.pages import NASTY, image_folder
 from tests.small_runs import go, small
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium (Debian: apt-get install chromium)")
-
-
-def browse(page, tmp_path, *options):
-    """The document after the scripts have run, and what the browser had to say on its console."""
-    words = [
-        BROWSER, "--headless=new", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}",
-        "--enable-logging=stderr", "--virtual-time-budget=4000", *options, "--dump-dom", page.as_uri(),
-    ]  # fmt: skip
-    if os.geteuid() == 0:
-        words.insert(1, "--no-sandbox")  # which Chromium refuses to build for root
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-REPORTING = """
-(async () => { %s })().then((value) => {
-    const found = document.createElement("pre");
-    found.id = "found";
-    found.textContent = JSON.stringify(value);
-    document.body.append(found);
-});
-"""
-
-
-def probe(page, tmp_path, script, *options):
-    """What a script of ours finds on a copy of the page whose policy allows it and nothing else; it gives a value that
-    JSON can hold."""
-    added = REPORTING % script
-    allowed = base64.b64encode(hashlib.sha256(added.encode()).digest()).decode()
-    text = page.read_text().replace("script-src &#39;", f"script-src &#39;sha256-{allowed}&#39; &#39;", 1)
-    copy = tmp_path / "probed.html"
-    copy.write_text(text.replace("</body>", f"<script>{added}</script></body>"))
-    document, console = browse(copy, tmp_path, *options)
-    assert console == []
-    return json.loads(unescape(re.search(r'<pre id="found">(.*?)</pre>', document, re.DOTALL)[1]))
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +120,41 @@ def test_nothing_is_wider_than_a_phone(page, tmp_path):
     assert width <= 390
 
 
+WIDE = """
+    const wide = [...document.querySelectorAll("table")].filter((t) => t.getBoundingClientRect().right > innerWidth);
+    const lines = (th) => { const range = document.createRange(); range.selectNodeContents(th);
+        return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size; };
+    const heads = [...document.querySelectorAll("#results th")].map((th) => [th.textContent, lines(th)]);
+    return [innerWidth, wide.length, heads];"""
+
+
+@pytest.mark.parametrize("paper", [True, False])
+def test_headings_wrap_and_no_column_falls_off_the_paper(paper, tmp_path):
+    rows = ("Labeled-Only", "a method with a rather long name, steps 24, gamma 0.25", "Ours+fastSWA")
+    layer = {"data": "digits@40", "method": "supervised"}
+    published = {(row, column): 12.34 for row in rows for column in TABLE2_COLUMNS}
+    experiment = Experiment(
+        "many", "Many columns", "A claim.", "table", rows, published,
+        {"smoke": Plan(2, {(row, "digits@40"): layer for row in rows})},
+    )  # fmt: skip
+    made = {"date": "2026-11-16T03:59:28+00:00", "seconds": 12345.6}
+    records = {
+        (row, "digits@40"): {seed: Record("0" * 12, {}, {"fingerprint": "0" * 64}, made, {"error": 12.3 + seed}, [])
+                             for seed in (0, 1)} for row in rows
+    }  # fmt: skip
+    page = comparison_page(Outcome(experiment, "smoke", records, "semigrad", made["date"]), tmp_path / "page.html")
+    if paper:  # as it is printed on A4 with the margins that browsers leave
+        text = page.read_text().replace("@media print", "@media all").replace("@media screen", "@media speech")
+        style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+        allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        page.write_text(re.sub(r"style-src &#39;[^&]*&#39;", lambda _: f"style-src &#39;sha256-{allowed}&#39;", text))
+    width, wide, heads = probe(page, tmp_path, WIDE, f"--window-size={718 if paper else 1100},1000")
+    assert width <= (718 if paper else 1100)
+    assert wide == 0
+    assert max(lines for _, lines in heads) > 1
+    assert {f"paper, {column}" for column in TABLE2_COLUMNS} <= {*dict(heads)}
+
+
 def test_pictures_and_tables_can_be_saved(page, tmp_path):
     found = probe(page, tmp_path, """
         const saved = [];
@@ -168,11 +165,13 @@ def test_pictures_and_tables_can_be_saved(page, tmp_path):
         while (saved.length < 3) await new Promise((done) => setTimeout(done, 20));
         return saved;""")  # fmt: skip
     (table, rows), (drawing_name, drawing), (picture_name, picture) = found
-    assert (table, drawing_name, picture_name) == ("table.csv", "errors.svg", "errors.png")
+    assert (table, drawing_name, picture_name) == ("confusion.csv", "errors.svg", "errors.png")
     assert rows.startswith('data:text/csv;charset=utf-8,"')
     ElementTree.fromstring(drawing.partition(",")[2])
     assert "rgb(0, 114, 178)" in drawing
-    assert "var(" not in drawing
+    assert not re.search(r"var\(| (data-|aria-|role|tabindex|class)", drawing)
+    assert "transparent" not in drawing
+    assert drawing.count("<rect") == 1  # the ground, and nothing that only the pointer meets
     image = Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2])))
     assert image.width == 840
     assert (0, 114, 178) in {color[:3] for _, color in image.convert("RGB").getcolors(1 << 24)}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semigrad.report.charts import Bar, Cell, Series, Table, bar_chart, line_chart, number
+from semigrad.report.charts import DASHED, Bar, Cell, Series, Table, bar_chart, line_chart, number
 from semigrad.report.maps import PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
-from semigrad.report.svg import COLOR_COUNT, Scale, element, scale_over, shortened, width_of, written
+from semigrad.report.svg import COLOR_COUNT, WIDTH, Scale, element, scale_over, shortened, width_of, written
 from tests.report.pages import NASTY, SVG
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
@@ -99,6 +99,93 @@ def test_lines_stand_where_their_numbers_are():
     assert [cell.text for cell in chart.table.rows[1]] == ["50", "3", ""]
 
 
+def ticks_below(svg):
+    """Where the words below the plot stand, and what they say."""
+    return [(node.get("x"), node.text) for node in with_class(svg, "tick") if node.get("y") == "235"]
+
+
+def extent(node):
+    """From where to where some words go."""
+    x, width = float(node.get("x")), width_of(node.text)
+    start = {"start": 0, "middle": width / 2, "end": width}[node.get("text-anchor")]
+    return x - start, x - start + width
+
+
+@pytest.mark.parametrize("last", [3, 12, 800, 30_000, 400_000, 2_000_000])
+def test_the_steps_below_a_chart_are_whole_apart_and_within_the_drawing(last):
+    chart = line_chart("a", "t", [Series("x", [1, last], [0, 1])], "step", "y")
+    words = [node for node in with_class(parsed(chart), "tick") if node.get("y") == "235"]
+    assert len(words) >= 2
+    values = [float(node.text.replace(",", "")) for node in words]
+    assert len(set(values)) == len(values)
+    assert all(value == int(value) for value in values)
+    assert extent(words[-1])[1] <= WIDTH
+    middles = [float(node.get("x")) for node in words]
+    assert all(b - a >= width_of(node.text) - 1e-6 for a, b, node in zip(middles, middles[1:], words, strict=False))
+
+
+def test_a_single_step_has_one_tick_in_the_middle():
+    chart = line_chart("a", "t", [Series("x", [60], [1.0])], "step", "y")
+    ((x, words),) = ticks_below(parsed(chart))
+    assert words == "60"
+    assert float(x) == pytest.approx((52 + WIDTH - 12) / 2, abs=12)
+    assert float(with_class(parsed(chart), "dot")[0].get("cx")) == float(x)
+
+
+@given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e3))
+def test_the_words_of_ticks_tell_them_apart_and_are_true(low, reach):
+    scale = Scale(low, low + reach, 0, 100)
+    values, words = zip(*scale.marks(), strict=True)
+    assert len(set(words)) == len(words)
+    step = values[1] - values[0]
+    assert [float(word.replace(",", "")) for word in words] == pytest.approx(values, abs=step / 100)
+
+
+def test_an_axis_from_zero_has_more_than_two_ticks():
+    for high in np.geomspace(0.3, 3000, 40):
+        assert len(scale_over([0.0, high], 60, 360, zero=True).marks_apart()) >= 3, high
+
+
+def test_error_bars_that_are_not_symmetric_and_never_below_zero():
+    chart = line_chart("a", "t", [Series("x", [1, 2], [1, 20], [(-1, 4), (19, 22)])], "step", "y", zero=True)
+    svg = parsed(chart)
+    line = points_of(with_class(svg, "line")[0])
+    unit = (line[0, 1] - line[1, 1]) / 19
+    first, second = with_class(svg, "thin")
+    floor = line[0, 1] + unit
+    assert float(first.get("y1")) == pytest.approx(floor, abs=0.2)
+    assert float(second.get("y1")) - line[1, 1] == pytest.approx(unit, abs=0.2)
+    assert line[1, 1] - float(second.get("y2")) == pytest.approx(2 * unit, abs=0.2)
+    assert min(float(node.text) for node in with_class(svg, "tick") if node.get("text-anchor") == "end") == 0
+
+
+def test_an_error_bar_stays_with_its_point_where_another_is_not_finite():
+    reach = [(0, 9), (2, 4)]
+    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [float("nan"), 3], reach)], "step", "y"))
+    (bar,) = with_class(svg, "thin")
+    assert bar.get("x1") == with_class(svg, "dot")[0].get("cx")
+    height = float(bar.get("y1")) - float(bar.get("y2"))
+    unit = height / 2
+    assert float(bar.get("y1")) - float(with_class(svg, "dot")[0].get("cy")) == pytest.approx(unit, abs=0.1)
+
+
+def test_an_axis_ends_at_the_most_that_there_can_be():
+    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [40, 100])], "step", "accuracy, %", most=100))
+    assert with_class(svg, "dot")[1].get("cy") == "12"  # at the upper edge
+
+
+def test_lines_may_share_a_color_and_be_told_apart_by_their_pattern():
+    pair = [Series("training", [1, 2], [1, 2], color=3, dashed=True), Series("test", [1, 2], [1, 2], color=3)]
+    svg = parsed(line_chart("a", "t", pair, "step", "y"))
+    looks = [(node.get("class"), node.get("stroke-dasharray")) for node in with_class(svg, "line")]
+    assert looks == [("line c3", DASHED), ("line c3", None)] * 2  # in the plot and in the legend
+
+
+def test_words_beside_the_plot_are_not_longer_than_it():
+    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [1, 2])], "step", "error on " + "very " * 20 + "many, %"))
+    assert width_of(with_class(svg, "label")[1].text) <= 218 - 12
+
+
 def test_a_log_scale_only_where_it_shows_more():
     def label(values):
         svg = parsed(line_chart("a", "t", [Series("x", [1, 2], values)], "step", "loss", log=True))
@@ -110,7 +197,7 @@ def test_a_log_scale_only_where_it_shows_more():
 
 
 def test_error_bars_reach_as_far_as_the_deviation():
-    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [10, 20], [2, 0])], "labels", "y", zero=True))
+    svg = parsed(line_chart("a", "t", [Series("x", [1, 2], [10, 20], [(8, 12), (20, 20)])], "labels", "y", zero=True))
     (bar,) = with_class(svg, "thin")
     line = points_of(with_class(svg, "line")[0])
     unit = (line[0, 1] - line[1, 1]) / 10
@@ -134,6 +221,28 @@ def test_bars_are_as_long_as_their_values_and_the_paper_stands_beside():
     left = next(float(node.get("x")) for node in with_class(svg, "area") if node.get("data-tip"))
     assert float(diamond.get("d")[1:].split()[0]) - left == pytest.approx(widths[1], abs=0.2)
     assert [cell.text for cell in chart.table.rows[0]] == ["one", "10.00 ± 1.00", "20.00"]
+
+
+def test_whiskers_start_at_zero_at_the_least_and_are_explained():
+    chart = bar_chart("a", "t", [Bar("one", (1.0,), (3.0,)), Bar("two", (20.0,), (0.0,))], ("mean ± deviation",), "x")
+    svg = parsed(chart)
+    left = float(with_class(svg, "area")[0].get("x"))
+    starts = [float(node.get("d")[1:].split()[0]) for node in with_class(svg, "whisker")]
+    assert min(starts[:2]) == pytest.approx(left, abs=0.1)
+    (key,) = with_class(svg, "key")
+    assert "mean ± deviation" in "".join(key.itertext())
+    assert with_class(key, "whisker")
+    assert [cell.text for cell in chart.table.rows[1]] == ["two", "20.00"]
+    assert not with_class(parsed(bar_chart("a", "t", [Bar("one", (1.0,))], ("ours",), "x")), "key")
+
+
+def test_numbers_beside_bars_stay_within_the_drawing_and_keep_three_digits():
+    bars = [Bar("one", (0.27,)), Bar("two", (0.31,)), Bar("three", (12345.6,))]
+    chart = bar_chart("a", "t", bars, ("ours",), "x", rows="class", write=written)
+    words = [node for node in with_class(parsed(chart), "tick") if node.get("text-anchor") == "start"]
+    assert [node.text for node in words] == ["0.27", "0.31", "12,345.6"]
+    assert all(extent(node)[1] <= WIDTH for node in words)
+    assert chart.table.header == ("class", "ours")
 
 
 def test_the_confusion_matrix_has_every_number():
@@ -176,6 +285,13 @@ def test_the_map_tells_parts_and_classes_apart():
     assert sorted(keys) == ["p0 k0", "p1 k-1", "p1 k1", "p2 k0"]
     assert chart.table.header == ("class", *PARTS)
     assert [cell.text for cell in chart.table.rows[0]] == ["a", "1", "0", "1"]
+
+
+def test_names_on_the_map_do_not_cover_each_other():
+    points = np.array([[0, 0], [0.01, 0], [9, 9.0], [5, 5]])
+    svg = parsed(feature_map(points, np.arange(4), np.zeros(4, int), ["first", "second", "third", "fourth"], "t"))
+    assert [node.text for node in with_class(svg, "onmap")] == ["first", "third", "fourth"]
+    assert len(with_class(svg, "key")) == 5  # the legend has all of them
 
 
 def test_tables_know_which_columns_are_numbers():

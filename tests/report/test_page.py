@@ -17,6 +17,7 @@ from semigrad.errors import InputError
 from semigrad.report.inside import look_inside
 from semigrad.report.page import run_page
 from semigrad.report.provenance import command_of
+from semigrad.report.run_parts import PREPARATION, curves
 from semigrad.run import configure
 from tests.report.pages import NASTY, SVG, drawings, image_folder, read_page, titles
 from tests.small_runs import go, small, stop_after
@@ -40,7 +41,7 @@ def test_the_page_has_every_part(finished):
     assert {attributes["href"] for attributes in page.all("a")} == {f"#{anchor}" for anchor in anchors}
     assert "left out" not in page.text
     assert titles(finished / "report.html") == [
-        "Error on held-out examples", "Loss", "Loss, term by term", "Learning rate",
+        "Error", "Loss", "Loss, term by term", "Learning rate",
         "Confusion matrix of the test part", "Reliability: may it be believed?", "Pseudo-labels of each batch",
         "Classes of the unlabeled pool", "440 examples",
     ]  # fmt: skip
@@ -82,6 +83,20 @@ def test_every_drawing_can_be_read_without_eyes(finished):
     page = read_page(finished / "report.html")
     assert len(page.all("figure")) == len(page.all("details")) == len(drawings(finished / "report.html"))
     assert all(attributes.get("alt") for attributes in page.all("img"))
+
+
+def test_the_errors_are_named_and_the_interval_is_the_tests(finished):
+    svg = drawings(finished / "report.html")[0]
+    names = [node.get("data-name") for node in svg.iter(f"{SVG}g") if node.get("data-name")]
+    assert sorted(names) == [
+        "labeled training examples", "test", "test, after training, 95 % interval", "validation",
+    ]  # fmt: skip
+
+
+def test_steps_before_training_are_explained():
+    lines = [{"step": step, "loss": 1.0, "lr": 0.1} for step in (-2, -1, 1, 2)]
+    assert [chart.caption for chart in curves(lines, {}).charts] == [PREPARATION, PREPARATION]
+    assert [chart.caption for chart in curves(lines[2:], {}).charts] == ["", ""]
 
 
 def test_the_confusion_matrix_is_that_of_the_result(finished):
@@ -199,10 +214,8 @@ def test_the_command(finished, tmp_path, capsys):
     assert f"Report: {tmp_path / 'a' / 'b.html'}" in capsys.readouterr().out
     assert (tmp_path / "a" / "b.html").read_bytes() == (finished / "report.html").read_bytes()
     pictures = sorted(path.name for path in (tmp_path / "p").iterdir())
-    assert len(pictures) == 9
-    assert "confusion.svg" in pictures
-    for svg in (tmp_path / "p").iterdir():
-        assert "--c0: #" in drawings(svg)[0][0].text  # its colors are in it
+    assert len(pictures) == 18
+    assert {"confusion.svg", "confusion.png"} <= {*pictures}
 
 
 @pytest.mark.parametrize(("given", "words"), [("nowhere", "There is no folder"), ("empty", "holds no run")])

@@ -1,6 +1,7 @@
 """The command line: `semigrad VERB ...`. Results go to stdout, everything else to stderr.
 
-Exit codes: 0 done; 2 something given is wrong (said in one message, no traceback); 128 + n stopped by signal n."""
+Exit codes: 0 done; 1 done, but some runs of a reproduction could not be trained; 2 something given is wrong (said in
+one message, no traceback); 128 + n stopped by signal n."""
 
 from __future__ import annotations
 

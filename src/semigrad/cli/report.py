@@ -18,7 +18,7 @@ class Options:
     out: Path | None = None
     """The file to write; None: report.html in the run's folder, or here for a comparison."""
     pictures: Path | None = None
-    """A folder for every chart as an SVG file of its own."""
+    """A folder for every chart as an SVG and a PNG file of its own."""
 
 
 def main(arguments: Sequence[str]) -> int:

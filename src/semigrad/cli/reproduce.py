@@ -35,10 +35,14 @@ class Options:
     """Rows and columns to train; none: all. Of the others, what is on record is shown."""
     jobs: int = 2
     """Runs at a time, each with one thread."""
+    device: str = "cpu"
+    """Where to compute: cpu, cuda, cuda:1, ..., or auto. The scale of the paper wants a GPU."""
     ray: str | None = None
     """Spread the runs over the Ray cluster at this address instead (needs ray; local: a cluster of this machine)."""
     out: Path | None = None
     """Where the tables and the page go; None: results/NAME-SCALE."""
+    pictures: Path | None = None
+    """A folder for every chart of the page as an SVG and a PNG file of its own."""
     runs: Path = Path("runs/reproduce")
     """Where the runs go, with their weights."""
     records: Path = Path("docs/results/runs")
@@ -57,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     from semigrad.experiments.cost import plan_rows
     from semigrad.experiments.reproduce import pending, reproduce
     from semigrad.experiments.store import Store
+    from semigrad.files import check_writable
 
     if options.jobs < 1:
         raise InputError(f"jobs must be at least 1; given: {options.jobs}.")
@@ -65,12 +70,18 @@ def main(arguments: Sequence[str]) -> int:
     chosen, waiting = pending(experiment, options.scale, store=store, seeds=options.seeds, only=options.only)
     if options.dry_run:
         return describe(options, chosen, waiting)
+    check_writable([folder_of(options), *([options.pictures] if options.pictures else [])])
     tell(cost(plan_rows(_different(waiting)), options.jobs))
     outcome = reproduce(
         experiment, options.scale, store=store, seeds=options.seeds, only=options.only, jobs=options.jobs,
-        out=options.runs, ray=options.ray, tell=tell,
+        out=options.runs, device=options.device, ray=options.ray, tell=tell,
     )  # fmt: skip
     return present(options, outcome, store)
+
+
+def folder_of(options: Options) -> Path:
+    """Where the tables and the page go."""
+    return options.out or Path("results") / f"{options.name}-{options.scale}"
 
 
 def tell(text: str) -> None:
@@ -100,7 +111,7 @@ def duration(seconds: float) -> str:
 
 
 def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) -> int:
-    """The plan: a line for each row and column with its settings, and the cost of what is not on record."""
+    """The plan: a line for each run with its settings, and the cost of what is not on record."""
     from semigrad.experiments.cost import plan_rows
 
     rows, lacking = plan_rows(chosen), {cell.run.key for cell in waiting}
@@ -108,7 +119,7 @@ def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) 
         row["on_record"] = cell.run.key not in lacking
     needed = {cell.run.key: row for row, cell in zip(rows, chosen, strict=True) if not row["on_record"]}
     total = cost(list(needed.values()), options.jobs)
-    print_table(plan_table(f"{options.name} at scale {options.scale}", rows))
+    print_table(plan_table(f"{options.name} at scale {options.scale}", rows), whole=True)
     print(total)
     if options.json:
         print(json.dumps({"experiment": options.name, "scale": options.scale, "cost": total, "runs": rows}))
@@ -117,45 +128,54 @@ def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) 
 
 def plan_table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    headings = ("row", "column", "network", "settings", "labels", "steps", "batch", "on record", "a run")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < 4 else "right", no_wrap=number < 2)
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    left = ("row", "column", "data", "network", "settings")
+    headings = (*left[:3], "seed", *left[3:], "labels", "steps", "batch", "on record", "takes")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right")
     for row in rows:
-        groups.setdefault((row["row"], row["column"]), []).append(row)
-    for (name, column), seeds in groups.items():
-        first, known = seeds[0], sum(row["on_record"] for row in seeds)
-        batch = f"{first['batch']}+{first['unlabeled_batch']}"
-        counts = (f"{first['labels']:,}", f"{first['steps']:,}", batch, f"{known} of {len(seeds)}")
-        table.add_row(name, column, first["network"], _settings(first), *counts, duration(first["seconds"]))
+        counts = (f"{row['labels']:,}", f"{row['steps']:,}", f"{row['batch']}+{row['unlabeled_batch']}")
+        known = "yes" if row["on_record"] else "no"
+        place = (row["row"], row["column"], row["data"], str(row["seed"]), row["network"])
+        table.add_row(*place, _settings(row), *counts, known, duration(row["seconds"]))
     return table
 
 
 def _settings(row: dict[str, Any]) -> str:
     own = [f"{name} {row[name]}" for name in ("gamma", "beta") if row[name] is not None]
-    return ", ".join([f"{row['optimizer']} {row['lr']}", row["schedule"], f"decay {row['weight_decay']}", *own])
+    optimizer = f"{row['optimizer']} {row['lr']}, momentum {row['momentum']}{' (Nesterov)' if row['nesterov'] else ''}"
+    return ", ".join([optimizer, row["schedule"], f"weight decay {row['weight_decay']}", *own])
 
 
 def present(options: Options, outcome: Outcome, store: Store) -> int:
-    """Print the tables, write the files, and say where they are."""
+    """Print the tables, write the files, and say where they are and which runs are missing."""
     from semigrad.experiments import tables
     from semigrad.files import make_folder, write_json, write_whole
-    from semigrad.report.page import comparison_page
+    from semigrad.report.page import comparison_page, comparison_pictures
 
     for table in tables.plain(outcome):
         print_table(table)
-    for note in outcome.experiment.notes_at(outcome.scale):
+    for note in outcome.notes:
         print(note)
-    out = options.out or Path("results") / f"{options.name}-{options.scale}"
+    out = folder_of(options)
     make_folder(out)
     texts = {"md": tables.markdown, "tex": tables.latex, "csv": tables.comma_separated}
     for ending, write in texts.items():
         write_whole(out / f"table.{ending}", write(outcome).encode())
-    content = tables.to_plain(outcome)
+    content = {**tables.to_plain(outcome), "failures": dict(outcome.failures)}
     write_json(out / "outcome.json", content)
     page = comparison_page(outcome, out / "report.html")
     print(f"Page: {page}\nTables: {', '.join(str(out / f'table.{ending}') for ending in texts)}")
+    if options.pictures:
+        print(f"Pictures: {len(comparison_pictures(outcome, options.pictures))} in {options.pictures}")
     print(f"Records of the runs: {store.path}")
     if options.json:
         print(json.dumps({**content, "out": str(out), "records": str(store.path)}))
-    return 0
+    if outcome.failures:
+        tell(missing(list(outcome.failures)))
+    return 1 if outcome.failures else 0
+
+
+def missing(runs: Sequence[str]) -> str:
+    """Which runs the tables lack."""
+    count = "1 run could not be trained and is" if len(runs) == 1 else f"{len(runs)} runs could not be trained and are"
+    return f"{count} missing in the tables: {'; '.join(runs)}."

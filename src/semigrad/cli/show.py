@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 
-def print_table(table: Table) -> None:
-    """A table on stdout, as wide as the terminal. Through `print`: rich has an exit code of its own for a reader that
-    leaves early."""
-    console = Console(highlight=False, markup=False)
+def print_table(table: Table, whole: bool = False) -> None:
+    """A table on stdout, as wide as the terminal; `whole`: as wide as it needs, so that nothing is cut. Through
+    `print`: rich has an exit code of its own for a reader that leaves early."""
+    console = Console(highlight=False, markup=False, width=1000 if whole else None)
     with console.capture() as text:
         console.print(table)
     print(text.get(), end="")

@@ -23,6 +23,7 @@ def train_on_cluster(
     address: str,
     runs: Sequence[Run],
     with_features: bool,
+    device: str,
     keep: Callable[[Run, Record], None],
     failed: Callable[[Run, InputError], None],
 ) -> None:
@@ -33,8 +34,8 @@ def train_on_cluster(
     _connect(ray, address)
     try:
         with interruptible() as stop:
-            task = ray.remote(num_cpus=1)(train_away)
-            waiting = {task.remote(run, with_features): run for run in runs}
+            task = ray.remote(num_cpus=1, num_gpus=int(device.startswith("cuda")))(train_away)
+            waiting = {task.remote(run, with_features, device): run for run in runs}
             while waiting:
                 done, _ = ray.wait(list(waiting), timeout=0.2)
                 if stop.number:
@@ -58,11 +59,11 @@ def _connect(ray: Any, address: str) -> None:
         raise InputError(f"Cannot reach a Ray cluster at {address!r}: {reason}") from error
 
 
-def train_away(run: Run, with_features: bool) -> Record:
+def train_away(run: Run, with_features: bool, device: str) -> Record:
     """Train in a folder that is thrown away, and return what goes on record."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        train(run, folder, execution=Execution(device="cpu", threads=1))
+        train(run, folder, execution=Execution(device=device, threads=1))
         features = describe_features(folder) if with_features else None
         return dataclasses.replace(record_of(folder), features=features)
 
@@ -82,4 +83,4 @@ def _import_ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise InputError("Ray is not installed. Install it with: pip install ray") from error
+        raise InputError("Ray is not installed. Install it with: pip install 'semigrad[ray]'") from error

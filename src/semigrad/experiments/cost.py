@@ -7,6 +7,7 @@ how many this machine does in a second is measured with a matrix product."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,10 +16,23 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from semigrad.core import Method, Task
+from semigrad.core import Method, Task, length
 from semigrad.data.split import DataSpec
 from semigrad.experiments.experiment import Cell
-from semigrad.methods import SNTG, VAT, AdaNet, CoTraining, Meta, MetaGradient, MixMatch, PiModel, ReMixMatch, parts
+from semigrad.methods import (
+    SNTG,
+    SWA,
+    VAT,
+    AdaNet,
+    CoTraining,
+    FastSWA,
+    Meta,
+    MetaGradient,
+    MixMatch,
+    PiModel,
+    ReMixMatch,
+    parts,
+)
 from semigrad.models import Model
 from semigrad.run import Run
 
@@ -98,13 +112,64 @@ def plan_row(cell: Cell, speed: float) -> dict[str, Any]:
         "batch": run.batch,
         "unlabeled_batch": run.unlabeled_rows if run.method.views else 0,
         "optimizer": run.optimizer,
+        "momentum": run.momentum,
+        "momentum_end": run.momentum_end,
+        "nesterov": run.nesterov,
         "lr": run.lr,
-        "schedule": run.schedule,
+        "schedule": schedule_words(run),
+        "milestones": milestone_steps(run),
+        "decay": run.decay if _falls_by(run) == "step" else None,
+        "warmup": _first_step(run.warmup, run),
         "weight_decay": run.weight_decay,
         "gamma": gamma,
         "beta": beta,
         "seconds": round(estimate_seconds(run, speed), 3),
     }
+
+
+def schedule_words(run: Run) -> str:
+    """How the learning rate falls, and from which steps on; "cycles" where the method prescribes them."""
+    warmup = _first_step(run.warmup, run)
+    shape = "" if run.warmup_shape == "linear" else f"{run.warmup_shape} "
+    rise = f" after {warmup:,} steps of {shape}warm-up" if warmup else ""
+    return _fall_words(run) + rise
+
+
+def _fall_words(run: Run) -> str:
+    steps = [f"{step:,}" for step in milestone_steps(run)]
+    match _falls_by(run):
+        case SWA() | FastSWA() as own:
+            start, cycle = round(own.start * run.steps), round(own.cycle * run.steps)
+            name = "fast-swa" if isinstance(own, FastSWA) else "swa"
+            return f"cycles of {name}, {cycle:,} long from {start:,} on"
+        case "step":
+            return f"step at {', '.join([*steps[:-2], ' and '.join(steps[-2:])])} by {run.decay:g}"
+        case "linear" | "gaussian" as name if steps != ["0"]:
+            return f"{name} from {steps[0]} on"
+        case "cosine" if run.cosine_length != 1:
+            return f"cosine over {run.cosine_length:.3g} runs"
+        case name:
+            return str(name)
+
+
+def milestone_steps(run: Run) -> list[int]:
+    """The steps at which the learning rate or the momentum changes its course."""
+    if _falls_by(run) == "step":
+        return [_first_step(milestone, run) for milestone in run.milestones]
+    if _falls_by(run) in ("linear", "gaussian") or run.momentum_end is not None:
+        return [_first_step(run.milestones[0], run)]
+    return []
+
+
+def _falls_by(run: Run) -> str | SWA | FastSWA:
+    """The run's schedule, or the modifier that puts its own in its place."""
+    _, modifiers = parts(run.method)
+    return next((modifier for modifier in modifiers if isinstance(modifier, SWA | FastSWA)), run.schedule)
+
+
+def _first_step(share: float, run: Run) -> int:
+    """The first step that is not before a length, which is a share of the run up to 1; rounding errors do not count."""
+    return math.ceil(round(length(share, run.steps), 6))
 
 
 def mixing_shape(method: Method) -> float | None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from semigrad.core import generator
@@ -41,10 +42,12 @@ class Part:
 
 def describe_features(folder: Path, most: int = MOST_POINTS) -> dict[str, Any]:
     """What is kept of the features of the saved network of a run, as plain values: `energy` between each two parts,
-    `silhouette`, `counts`, `width`, and `points` of each part (x, y, class)."""
-    with processor_threads(1):  # the same bits whatever else the machine does
-        parts = read_parts(folder, most)
+    `silhouette`, `counts`, `width`, the names of the `classes`, and `points` of each part (x, y, class)."""
+    with processor_threads(1), threadpool_limits(1):  # torch, and what t-SNE runs on: the same bits whatever else runs
+        net, classes = load_model(folder)
+        parts = read_parts(folder, net, most)
         return {
+            "classes": list(classes),
             "width": parts["test"].features.shape[1],
             "counts": {name: len(part.classes) for name, part in parts.items()},
             "energy": {
@@ -56,9 +59,9 @@ def describe_features(folder: Path, most: int = MOST_POINTS) -> dict[str, Any]:
         }
 
 
-def read_parts(folder: Path, most: int) -> dict[str, Part]:
+def read_parts(folder: Path, net: Network, most: int) -> dict[str, Part]:
     """Features of at most `most` examples, the same number of each part as far as it has as many."""
-    run, (net, _) = load_run(folder), load_model(folder)
+    run = load_run(folder)
     dataset, split = divide(run, *load_data(run))
     if dataset.test is None or dataset.test_labels is None:
         raise InputError(f"{run.data} has no test part, whose features are to be compared with those trained on.")

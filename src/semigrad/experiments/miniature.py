@@ -79,10 +79,12 @@ def with_and_without_mixup(
 def hosts_with_and_without_meta(
     hosts: Mapping[str, str], rows: tuple[str, str], layer: Layer, chosen: Chosen = UNCHOSEN
 ) -> dict[Place, Layer]:
-    """Each host by its column, plain in the first row; its fields stay the same when `meta` is put on it."""
+    """Each host by its column, plain in the first row; its fields stay the same when `meta` is put on it, whose own
+    fields were chosen on top."""
     runs: dict[Place, Layer] = {}
     for column, host in hosts.items():
         plain: dict[str, Any] = method({"name": host}, chosen)
         runs[rows[0], column] = {**layer, "method": plain}
-        runs[rows[1], column] = {**layer, "method": {**plain, **chosen.get(f"{host}+meta", {}), "name": f"{host}+meta"}}
+        own = {name: table for name, table in chosen.get(f"{host}+meta", {}).items() if name == "meta"}
+        runs[rows[1], column] = {**layer, "method": {**plain, **own, "name": f"{host}+meta"}}
     return runs

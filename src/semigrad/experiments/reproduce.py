@@ -14,12 +14,13 @@ from semigrad.errors import InputError, unknown
 from semigrad.experiments.cluster import train_on_cluster
 from semigrad.experiments.experiment import Cell, Experiment, Scale
 from semigrad.experiments.features import describe_features
-from semigrad.experiments.store import Outcome, Record, Store
-from semigrad.files import make_folder, read_json
+from semigrad.experiments.store import Outcome, Record, Store, record_of
+from semigrad.files import check_writable, make_folder, read_json
 from semigrad.parallel import train_all
-from semigrad.records import RUN
+from semigrad.records import RUN, RunFolder
 from semigrad.run import Run
-from semigrad.setup import load_data
+from semigrad.saved import load_run
+from semigrad.setup import load_data, pick_device
 
 DEFAULT_RUNS = Path("runs/reproduce")
 
@@ -35,14 +36,15 @@ def reproduce(
     only: Sequence[str] = (),
     jobs: int = 2,
     out: Path = DEFAULT_RUNS,
+    device: str = "cpu",
     ray: str | None = None,
     tell: Tell = lambda text: None,
 ) -> Outcome:
     """What an experiment gives at a scale. Runs on record are not computed; the others are trained into `out`, `jobs`
-    at a time or on the Ray cluster at the address `ray`, and go on record one by one.
+    at a time on `device`, or on the Ray cluster at the address `ray`, and go on record one by one.
 
     `only` names rows and columns that are to be trained; of the others, what is on record is shown. An interrupted
-    reproduction goes on where it stopped."""
+    reproduction goes on where it stopped. Runs that cannot be trained are among the outcome's failures."""
     if jobs < 1:
         raise InputError(f"jobs must be at least 1; given: {jobs}.")
     work = Work(experiment, scale, experiment.cells(scale, seeds), store, tell)
@@ -50,11 +52,12 @@ def reproduce(
     runs = work.missing(selected(experiment, scale, only))
     work.check_data(runs)
     if runs:
+        work.check_places(runs, [store.path, out] if ray is None else [store.path])
         tell(f"To train: {len(runs)}; on record in {store.path}: {len(work.records)}.")
         if ray is None:
-            work.train_here(runs, out, jobs)
+            work.train_here(runs, out, jobs, device)
         else:
-            train_on_cluster(ray, runs, work.looks_at_features, work.keep, work.note_failure)
+            train_on_cluster(ray, runs, work.looks_at_features, device, work.keep, work.note_failure)
     return work.outcome(_command(experiment, scale, seeds, only))
 
 
@@ -84,6 +87,22 @@ def selected(experiment: Experiment, scale: Scale, only: Sequence[str]) -> Calla
     return lambda cell: (not some_rows or cell.row in some_rows) and (not some_columns or cell.column in some_columns)
 
 
+def fingerprint_in(folder: Path) -> str | None:
+    """Of the data of the run in a folder, None where there is no run; a damaged run is to be removed."""
+    here = RunFolder(folder)
+    if not here[RUN].exists():
+        return None
+    try:
+        load_run(folder)
+        if here.finished:
+            record_of(folder)
+        return str(read_json(here[RUN])["data"]["fingerprint"])
+    except (InputError, KeyError, TypeError) as error:
+        reason = " ".join(error.problems) if isinstance(error, InputError) else f"{here[RUN]} names no data."
+        advice = f"Remove the folder {folder}, and the same command trains the run anew."
+        raise InputError(f"{reason} {advice}") from error
+
+
 Source = tuple[str, Path | None, int | None, bool]
 """What decides which examples a run reads: the data set, its path, and how pictures are cut."""
 
@@ -99,6 +118,7 @@ class Work:
     tell: Tell
     records: dict[str, Record] = field(default_factory=dict)  # by the run's key
     fingerprints: dict[Source, str | InputError] = field(default_factory=dict)  # or why the data cannot be read
+    failures: dict[str, str] = field(default_factory=dict)  # as `Outcome` has them
     to_train: int = 0
     ended: int = 0
 
@@ -108,6 +128,7 @@ class Work:
 
     def read_records(self, unseen: bool = False) -> None:
         """Find every run that is on record; `unseen`: without a look at the data, as if they were not here."""
+        self.store.check()
         for run in _different(self.cells):
             record = self.store.find(run, None if unseen else self._fingerprint(run))
             if record is not None:
@@ -139,27 +160,52 @@ class Work:
         advice = "Choose other columns with --only, or let the environment variable SEMIGRAD_DATA name their folder."
         raise InputError([f"{self.experiment.name} needs data that cannot be read here. {advice}", *problems])
 
-    def train_here(self, runs: Sequence[Run], out: Path, jobs: int) -> None:
+    def check_places(self, runs: Sequence[Run], folders: Sequence[Path]) -> None:
+        """Raise where what is trained could not be kept."""
+        check_writable(folders)
+        if problems := [line for run in runs for line in self.store.obstacles(run, str(self._fingerprint(run)))]:
+            raise InputError(problems)
+
+    def train_here(self, runs: Sequence[Run], out: Path, jobs: int, device: str) -> None:
         """Train in folders below `out`, going on with what was begun there."""
+        pick_device(device)  # one message where it is not there, not one for each run
         make_folder(out)
-        places = {self._folder(run, out): run for run in runs}
+        places = self._places(runs, out)
         train_all(
             places,
             jobs,
             lambda path, _: self.add(places[path], path),
             lambda path, error: self.note_failure(places[path], error),
+            device,
         )
+
+    def _places(self, runs: Sequence[Run], out: Path) -> dict[Path, Run]:
+        """A folder for each run that can be trained there."""
+        places = {}
+        for run in runs:
+            try:
+                places[self._folder(run, out)] = run
+            except InputError as error:
+                self.note_failure(run, error)
+        return places
 
     def _folder(self, run: Run, out: Path) -> Path:
         """A folder of its own for each run, and another where it holds the same run on data that have changed."""
-        folder, here = out / run.key, self._fingerprint(run)
-        written = read_json(folder / RUN)["data"]["fingerprint"] if (folder / RUN).exists() else here
-        return folder if written == here else out / f"{run.key}-{str(here)[:8]}"
+        folder, here = out / run.key, str(self._fingerprint(run))
+        if fingerprint_in(folder) in (None, here):
+            return folder
+        beside = out / f"{run.key}-{here[:8]}"
+        fingerprint_in(beside)
+        return beside
 
     def add(self, run: Run, folder: Path) -> None:
         """Put a finished run on record."""
-        features = describe_features(folder) if self.looks_at_features else None
-        self._note(run, self.store.add(folder, features))
+        try:
+            features = describe_features(folder) if self.looks_at_features else None
+        except InputError as error:
+            self.note_failure(run, error)
+        else:
+            self._note(run, self.store.add(folder, features))
 
     def keep(self, run: Run, record: Record) -> None:
         """Put on record what another machine trained."""
@@ -176,10 +222,12 @@ class Work:
                 places.setdefault((cell.row, cell.column), {})[cell.run.seed] = self.records[cell.run.key]
         today = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         newest = max((str(record.made["date"]) for record in self.records.values()), default=today)
-        return Outcome(self.experiment, self.scale, places, command, newest)
+        return Outcome(self.experiment, self.scale, places, command, newest, self.failures)
 
     def note_failure(self, run: Run, error: InputError) -> None:
-        """A run that cannot be trained leaves its cell empty; the others go on."""
+        """A run that cannot be trained is missing in its cells; the others go on."""
+        cells = " and ".join(f"{cell.row}, {cell.column}" for cell in self.cells if cell.run.key == run.key)
+        self.failures[f"{cells}, seed {run.seed}"] = " ".join(error.problems)
         self._tell_of(run, f"cannot be trained. {' '.join(error.problems)}")
 
     def _note(self, run: Run, record: Record) -> None:

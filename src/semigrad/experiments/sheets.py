@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import math
 import statistics as middle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from semigrad.experiments.statistics import Agreement, Difference, Summary, agreement, difference, summarize
-from semigrad.experiments.store import Outcome, Record
+from semigrad.experiments.store import Outcome
 
 MISSING, NONE = "missing", "–"
 MEASURES = {"error": "test error, %", "error_top5": "top-5 test error, %"}
-CAPTION = (
-    "Mean ± standard deviation over seeds, of the last step; paired differences seed by seed with their 95 % interval "
-    "(Student's t); seconds: median of a run; times: how many times those of the baseline."
-)
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,13 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
 
+def moment(date: str) -> str:
+    """A date with its time as people read it; what has no time stays as it is."""
+    if "T" not in date:
+        return date
+    return datetime.datetime.fromisoformat(date).astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def entries(outcome: Outcome) -> list[Entry]:
     """Every cell that the experiment has at this scale or the paper printed a number for, column by column."""
     experiment, baseline = outcome.experiment, outcome.experiment.rows[0]
@@ -67,6 +72,18 @@ def entries(outcome: Outcome) -> list[Entry]:
 
     places = [(row, column) for column in experiment.columns(outcome.scale) for row in experiment.rows]
     return [entry(*place) for place in places if place in planned or place in experiment.published]
+
+
+def caption(outcome: Outcome) -> str:
+    """What the numbers of the tables mean."""
+    several = any(entry.summary and entry.summary.seeds > 1 for entry in entries(outcome))
+    numbers = (
+        "Mean ± standard deviation over seeds, of the last step; paired differences seed by seed with their 95 % "
+        "interval (Student's t); seconds: median of a run"
+        if several
+        else "One seed, of the last step; differences to the baseline with the same seed; seconds: of the run"
+    )
+    return f"{numbers}; times: how many times those of the baseline."
 
 
 def _median(outcome: Outcome, row: str, column: str) -> float | None:
@@ -102,7 +119,7 @@ def agreements(outcome: Outcome) -> dict[tuple[str, str], Agreement]:
 def sheets(outcome: Outcome) -> list[Sheet]:
     """The tables of an outcome: one for each column; rows by numbers of labels where these are what is varied."""
     made = _by_labels(outcome) if outcome.experiment.kind == "labels" else _by_column(outcome)
-    return made + ([_features(outcome)] if outcome.experiment.kind == "features" else [])
+    return made + ([_features(outcome), *_silhouettes(outcome)] if outcome.experiment.kind == "features" else [])
 
 
 def _by_column(outcome: Outcome) -> list[Sheet]:
@@ -110,7 +127,7 @@ def _by_column(outcome: Outcome) -> list[Sheet]:
 
     def sheet(column: str) -> Sheet:
         measure, printed = experiment.measure(column), paper_columns(outcome, column)
-        headings = ("", MEASURES.get(measure, measure), "seeds", f"difference to {experiment.rows[0]}")
+        headings = ("method", MEASURES.get(measure, measure), "seeds", f"difference to {experiment.rows[0]}")
         papers = ("paper",) if printed == [column] else tuple(f"paper, {name}" for name in printed)
         rows = tuple(
             (
@@ -119,16 +136,26 @@ def _by_column(outcome: Outcome) -> list[Sheet]:
                 str(entry.summary.seeds) if entry.summary else "",
                 _difference(entry),
                 *(_number(experiment.published.get((entry.row, name)), ".2f") or NONE for name in printed),
-                _number(entry.seconds, ".3g"),
+                _seconds(entry),
                 _number(entry.times, ".2f"),
             )
             for entry in every
             if entry.column == column
         )
         orders = tuple(_order(name, agreed[column, name]) for name in printed if (column, name) in agreed)
-        return Sheet(column, (*headings, *papers, "seconds", "times"), rows, orders)
+        return _without_empty(Sheet(column, (*headings, *papers, "seconds", "times"), rows, orders))
 
     return [sheet(column) for column in experiment.columns(outcome.scale)]
+
+
+def _without_empty(sheet: Sheet) -> Sheet:
+    """Without the columns that say nothing in any row, such as differences to a baseline that is not there."""
+    kept = [place for place in range(len(sheet.headings)) if any(row[place] for row in sheet.rows)]
+
+    def chosen(row: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(row[place] for place in kept)
+
+    return dataclasses.replace(sheet, headings=chosen(sheet.headings), rows=tuple(map(chosen, sheet.rows)))
 
 
 def _by_labels(outcome: Outcome) -> list[Sheet]:
@@ -143,43 +170,69 @@ def _by_labels(outcome: Outcome) -> list[Sheet]:
             for column in columns:
                 yield word(by_place[row, column]) if (row, column) in by_place else NONE
 
-        headings = ("labels", *(column.rpartition("@")[2] for column in columns))
+        headings = ("method", *(f"{column.rpartition('@')[2]} labels" for column in columns))
         rows = tuple((row, *words(row)) for row in outcome.experiment.rows)
         return Sheet(f"{data}: {what}" if data else what, headings, rows)
 
     whats: dict[str, Callable[[Entry], str]] = {
         "test error, % (seeds)": _error,
         f"difference to {outcome.experiment.rows[0]}": _difference,
-        "median seconds of a run": lambda entry: _number(entry.seconds, ".3g"),
+        "median seconds of a run": _seconds,
     }
-    return [sheet(*group, what, word) for group in by_data.items() for what, word in whats.items()]
+    made = [sheet(*group, what, word) for group in by_data.items() for what, word in whats.items()]
+    return [sheet for sheet in made if any(any(row[1:]) for row in sheet.rows)]
+
+
+PAIRS = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
+KINDS = {"": "share", " by chance": "share_by_chance"}
+FEATURES = (*(f"energy {pair}{kind}" for pair in PAIRS for kind in KINDS), "silhouette")
+"""What is said of the features of a cell."""
+
+
+def feature_figures(outcome: Outcome, row: str, column: str) -> dict[str, Summary | None]:
+    """Energy distances as shares of their largest value, and the silhouette, each over the seeds of a cell."""
+    records = outcome.records.get((row, column), {}).values()
+    seen = [record.features for record in records if record.features is not None]
+    values: dict[str, list[float | None]] = {
+        f"energy {pair}{kind}": [features["energy"][pair][name] for features in seen]
+        for pair in PAIRS
+        for kind, name in KINDS.items()
+    }
+    values["silhouette"] = [features["silhouette"]["mean"] for features in seen]
+    return {name: summarize([value for value in values[name] if value is not None]) for name in FEATURES}
 
 
 def _features(outcome: Outcome) -> Sheet:
-    """Energy distances as shares of their largest value, and silhouettes, each a mean over seeds."""
-    pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
-
-    def words(records: list[Record]) -> Iterator[str]:
-        seen = [record.features for record in records if record.features is not None]
-        for pair in pairs:
-            yield _mean([features["energy"][pair]["share"] for features in seen])
-            yield _mean([features["energy"][pair]["share_by_chance"] for features in seen])
-        yield _mean([features["silhouette"]["mean"] for features in seen])
-
     rows = [
-        (row, column, *words(list(outcome.records.get((row, column), {}).values())))
+        (row, column, *map(_mean, feature_figures(outcome, row, column).values()))
         for column in outcome.experiment.columns(outcome.scale)
         for row in outcome.experiment.rows
     ]
     note = (
         "Energy distance: 0 for features spread alike, 1 for two points apart; silhouette: of test features by class."
     )
-    headings = ("", "data", *(f"energy, {pair}{kind}" for pair in pairs for kind in ("", " by chance")), "silhouette")
-    return Sheet("Features", headings, tuple(rows), (note,))
+    return Sheet("Features", ("method", "data", *FEATURES), tuple(rows), (note,))
 
 
-def _mean(values: list[float | None]) -> str:
-    summary = summarize([value for value in values if value is not None])
+def _silhouettes(outcome: Outcome) -> list[Sheet]:
+    """For each data set the silhouette of every class, over seeds; none where there were too few examples to tell."""
+    made = []
+    for column in outcome.experiment.columns(outcome.scale):
+        by_row: dict[str, dict[str, list[float]]] = {}
+        for row in outcome.experiment.rows:
+            for record in outcome.records.get((row, column), {}).values():
+                seen = record.features or {}
+                for number, value in seen.get("silhouette", {}).get("by_class", {}).items():
+                    names = seen.get("classes") or {}
+                    name = names[int(number)] if names else number
+                    by_row.setdefault(row, {}).setdefault(name, []).append(value)
+        classes = list(dict.fromkeys(name for values in by_row.values() for name in values))
+        rows = [(row, *(_mean(summarize(values.get(name, []))) for name in classes)) for row, values in by_row.items()]
+        made += [Sheet(f"{column}: silhouette of each class", ("method", *classes), tuple(rows))] if rows else []
+    return made
+
+
+def _mean(summary: Summary | None) -> str:
     if summary is None:
         return MISSING
     return f"{summary.mean:.4f}" + ("" if math.isnan(summary.deviation) else f" ± {summary.deviation:.4f}")
@@ -199,6 +252,11 @@ def _error(entry: Entry) -> str:
 
 def _order(column: str, agreed: Agreement) -> str:
     return f"Order of {agreed.rows} rows against the paper's for {column}: Kendall's tau {agreed.tau:.2f}."
+
+
+def _seconds(entry: Entry) -> str:
+    """Three digits that count."""
+    return _number(entry.seconds, ".3g" if (entry.seconds or 0) < 100 else ".0f")
 
 
 def _number(value: float | None, form: str) -> str:

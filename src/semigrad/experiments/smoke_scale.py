@@ -10,7 +10,7 @@ from semigrad.recipes import Layer
 SEEDS = 2
 SMOKE: Layer = {"model": {"name": "small-conv", "widths": [4]}, "steps": 3, "batch": 10, "warmup": 0.0}
 TOP1, TOP5 = "digits@20 top-1", "digits@20 top-5"
-_NOTES = ("Three steps of a tiny network: this shows that everything runs; its figures mean nothing.",)
+NOTES = ("Three steps of a tiny network: this shows that everything runs; its figures mean nothing.",)
 
 
 def digits(*labels: int) -> dict[str, Layer]:
@@ -18,43 +18,44 @@ def digits(*labels: int) -> dict[str, Layer]:
 
 
 def table1() -> Plan:
-    return Plan(1, grid(rows_of(TABLE1), digits(20)), _NOTES)
+    return Plan(1, grid(rows_of(TABLE1), digits(20)), NOTES)
 
 
 def table2() -> Plan:
-    return Plan(SEEDS, grid(["fastSWA", OURS], digits(10, 20)), _NOTES)
+    return Plan(SEEDS, grid(["fastSWA", OURS], digits(10, 20)), NOTES)
 
 
 def table3() -> Plan:
     (layer,) = digits(20).values()
-    return Plan(1, grid(rows_of(TABLE3), {TOP1: layer, TOP5: layer}), _NOTES)
+    return Plan(1, grid(rows_of(TABLE3), {TOP1: layer, TOP5: layer}), NOTES)
 
 
 def table4() -> Plan:
-    return Plan(SEEDS, grid(rows_of(TABLE4), digits(20)), _NOTES)
+    return Plan(SEEDS, grid(rows_of(TABLE4), digits(20)), NOTES)
 
 
 def table5() -> Plan:
-    return Plan(SEEDS, with_and_without_mixup(rows_of(TABLE5), digits(20)), _NOTES)
+    return Plan(SEEDS, with_and_without_mixup(rows_of(TABLE5), digits(20)), NOTES)
 
 
 def figure_accuracy() -> Plan:
     curves = {column: {**layer, "test_every": 1} for column, layer in digits(20).items()}
-    return Plan(1, grid([LABELED_ONLY, OURS], curves), _NOTES)
+    return Plan(1, grid([LABELED_ONLY, OURS], curves), NOTES)
 
 
 def figure_labels() -> Plan:
-    return Plan(SEEDS, grid([LABELED_ONLY, OURS], digits(10, 20)), _NOTES)
+    return Plan(SEEDS, grid([LABELED_ONLY, OURS], digits(10, 20)), NOTES)
 
 
 def figure_features() -> Plan:
-    return Plan(1, grid([LABELED_ONLY, OURS], digits(20)), _NOTES)
+    few = {column: {**layer, "unlabeled": 200} for column, layer in digits(20).items()}  # t-SNE takes most of the time
+    return Plan(1, grid([LABELED_ONLY, OURS], few), NOTES)
 
 
 def ablation(named: dict[str, Layer]) -> Plan:
-    return Plan(SEEDS, variants(named, digits(20)), _NOTES)
+    return Plan(SEEDS, variants(named, digits(20)), NOTES)
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:
     (layer,) = digits(20).values()
-    return Plan(1, hosts_with_and_without_meta(hosts, rows, layer), _NOTES)
+    return Plan(1, hosts_with_and_without_meta(hosts, rows, layer), NOTES)

@@ -1,19 +1,22 @@
 """Finished runs as small records, one JSON file each, so that no run is ever computed twice.
 
-A record is known by the key of its run. Own data are named by the last part of their path alone (`folder:photos@40`),
-so that a key is the same on every machine and no record tells where somebody's files lie; which data they were is
-told by their fingerprint. What a feature figure needs stands in a second file, `<key>.features.json`: it is several
-times larger than the record, and few runs have it."""
+A record is known by the key of its run and the fingerprint of its data: `<key>-<fingerprint>.json`, with the first 8
+letters of the fingerprint. Own data are named by the last part of their path alone (`folder:photos@40`), so that a key
+is the same on every machine and no record tells where somebody's files lie. What a feature figure needs stands in a
+second file, `<key>-<fingerprint>.features.json`: it is several times larger than the record, and few runs have it."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import json
+import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,10 @@ DEFAULT_STORE = Path("docs/results/runs")
 CURVE_LINES = 60
 FIELDS = ("key", "run", "data", "made", "result", "curve")
 LARGEST_CONFUSION = 20  # classes; the matrix of 100 would be most of a record
+PARTS = ("labeled", "unlabeled", "test")  # whose features are compared
+PART = re.compile(r", [\d,]+ of [\d,]+$")  # at the end of the title of a data set that is not whole
+DAMAGE = (AttributeError, InputError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading a damaged record raises."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,14 @@ class Outcome:
     records: Mapping[tuple[str, str], Mapping[int, Record]]  # (row, column) -> seed -> record
     command: str  # that makes it
     date: str
+    failures: Mapping[str, str] = field(default_factory=dict)  # runs that could not be trained, by their cells -> why
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: of the experiment, of its scale, and of data that were there in part only."""
+        titles = {str(record.data.get("title", "")) for cell in self.records.values() for record in cell.values()}
+        parts = tuple(f"Trained on a part of the data: {title}." for title in sorted(titles) if PART.search(title))
+        return self.experiment.notes_at(self.scale) + parts
 
     def values(self, row: str, column: str) -> dict[int, float]:
         """Seed -> the figure that the column shows; empty for a missing cell."""
@@ -87,25 +102,31 @@ class Store:
     path: Path = DEFAULT_STORE
     tell: Callable[[str], None] = _tell_stderr  # hears of records that cannot be used
 
+    def check(self) -> None:
+        """Raise where something else than a folder is there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is no folder. Give a folder of records, or the name of a new one.")
+
     def find(self, run: Run, fingerprint: str | None) -> Record | None:
-        """The record of this run; `fingerprint` is that of the data as they are here, None where they are not here.
-        A record of other data is that of another run."""
-        file = self._file(portable(run).key)
-        if not file.exists():
-            return None
-        try:
-            record = _read(file)
-        except InputError as error:
-            self.tell(f"{error} It is ignored, and the run is computed again.")
-            return None
-        made_with = record.data["fingerprint"]
-        if fingerprint is not None and made_with != fingerprint:
-            self.tell(
-                f"{file} is of other data ({record.data['title']}, {made_with[:8]}; here: {fingerprint[:8]}). It is "
-                "ignored, and the run is computed with the data that are here."
-            )
-            return None
-        return dataclasses.replace(record, features=self._find_features(record))
+        """The record of this run on the data with this fingerprint; None for data that are not here: the newest
+        record of the run, whatever its data."""
+        key = portable(run).key
+        known = sorted(self.path.glob(f"{key}-????????.json"))
+        files = [file for file in known if fingerprint is None or file == self._file(key, fingerprint)]
+        if known and not files:
+            names = ", ".join(map(str, known))
+            self.tell(f"On record with other data than those here: {names}. The run is computed with those here.")
+        read = [record for file in files if (record := self._read_or_tell(file)) is not None]
+        found = [record for record in read if fingerprint in (None, record.data["fingerprint"])]
+        newest = max(found, key=lambda record: str(record.made["date"]), default=None)
+        return None if newest is None else dataclasses.replace(newest, features=self._find_features(newest))
+
+    def obstacles(self, run: Run, fingerprint: str) -> list[str]:
+        """What stands where the record of a run is to be written."""
+        key = portable(run).key
+        files = (self._file(key, fingerprint), self._features_file(key, fingerprint))
+        advice = "Remove it, or choose another place for records"
+        return [f"{file} is a folder where a record is to be written. {advice}." for file in files if file.is_dir()]
 
     def add(self, folder: Path, features: Mapping[str, Any] | None = None) -> Record:
         """Write the record of the finished run in a folder."""
@@ -116,24 +137,32 @@ class Store:
     def keep(self, record: Record) -> None:
         """Write a record, whole or not at all; what belongs beside it first."""
         make_folder(self.path)
+        fingerprint = record.data["fingerprint"]
         if record.features is not None:
-            fingerprint = record.data["fingerprint"]
-            write_whole(self._features_file(record.key), _lines({"fingerprint": fingerprint, **record.features}))
-        write_whole(self._file(record.key), _lines({name: getattr(record, name) for name in FIELDS}))
+            beside = self._features_file(record.key, fingerprint)
+            write_whole(beside, _lines({"fingerprint": fingerprint, **record.features}))
+        write_whole(self._file(record.key, fingerprint), _lines({name: getattr(record, name) for name in FIELDS}))
 
-    def _file(self, key: str) -> Path:
-        return self.path / f"{key}.json"
+    def _file(self, key: str, fingerprint: str) -> Path:
+        return self.path / f"{key}-{fingerprint[:8]}.json"
 
-    def _features_file(self, key: str) -> Path:
-        return self.path / f"{key}.features.json"
+    def _features_file(self, key: str, fingerprint: str) -> Path:
+        return self.path / f"{key}-{fingerprint[:8]}.features.json"
+
+    def _read_or_tell(self, file: Path) -> Record | None:
+        try:
+            return _read(file)
+        except InputError as error:
+            self.tell(f"{error} It is ignored, and the run is computed again.")
+            return None
 
     def _find_features(self, record: Record) -> dict[str, Any] | None:
         """What stands beside a record, where it is of the same data."""
-        file = self._features_file(record.key)
+        file = self._features_file(record.key, record.data["fingerprint"])
         if not file.exists():
             return None
         try:
-            content = read_json(file)
+            content = _read_features(file)
         except InputError as error:
             self.tell(f"{error} It is ignored, and the features are computed again.")
             return None
@@ -147,15 +176,20 @@ def record_of(folder: Path) -> Record:
         raise InputError(f"{folder} holds an unfinished run. Go on with semigrad train --resume --out {folder}.")
     written, result = read_json(here[RUN]), read_json(here[RESULT])
     finished = datetime.datetime.fromtimestamp(here[RESULT].stat().st_mtime, datetime.UTC)
-    environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
-    return Record(
-        key=run.key,
-        run=run.to_dict(),
-        data={**written["data"], "split": written["split"], "test_read": written["test_read"]},
-        made={"date": finished.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
-        result=_without_large_confusion(result),
-        curve=thin(read_metrics(here[METRICS])),
-    )
+    try:
+        environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
+        record = Record(
+            key=run.key,
+            run=run.to_dict(),
+            data={**written["data"], "split": written["split"], "test_read": written["test_read"]},
+            made={"date": finished.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
+            result=_without_large_confusion(result),
+            curve=thin(read_metrics(here[METRICS])),
+        )
+        _check(record)
+    except DAMAGE as error:
+        raise InputError(f"The run in {folder} is damaged ({type(error).__name__}: {error}).") from error
+    return record
 
 
 def thin(lines: list[dict[str, float]], most: int = CURVE_LINES) -> list[dict[str, float]]:
@@ -188,25 +222,65 @@ def _without_large_confusion(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(file: Path) -> Record:
-    """A record, checked: it is that of the run it describes, and has what tables are made of."""
+    """A record, checked: it is that of the run and the data that its name says."""
     content = read_json(file)
     try:
         record = Record(**{name: content[name] for name in FIELDS})
         described = from_layers(record.run["data"], [record.run]).key
-        float(record.made["seconds"])
-        str(record.made["date"])
-        float(record.result["error"] or 0)
-        sound = (
-            described == record.key == file.name.partition(".")[0]
-            and isinstance(record.data["fingerprint"], str)
-            and isinstance(record.data["title"], str)
-            and all(isinstance(line, dict) and "step" in line for line in record.curve)
-        )
-    except (InputError, AttributeError, KeyError, TypeError, ValueError) as error:
+        _check(record)
+    except DAMAGE as error:
         raise InputError(f"The record {file} is damaged ({type(error).__name__}: {error}).") from error
-    if not sound:
+    if described != record.key or file.stem != f"{record.key}-{record.data['fingerprint'][:8]}":
         raise InputError(f"The record {file} is damaged, or of another run than its name says.")
     return record
+
+
+def _check(record: Record) -> None:
+    """Raise where a record lacks what tables and pages are made of."""
+    datetime.datetime.fromisoformat(record.made["date"])
+    errors = (record.result["error"], record.result.get("error_top5"))
+    _demand({
+        "made.seconds": _is_finite(record.made["seconds"]),
+        "data.title": isinstance(record.data["title"], str),
+        "data.fingerprint": isinstance(record.data["fingerprint"], str),
+        "data.split.labeled": isinstance(record.data["split"]["labeled"], int),
+        "result": all(error is None or _is_finite(error) for error in errors),
+        "curve": all("step" in line and all(map(_is_number, line.values())) for line in record.curve),
+    })  # fmt: skip
+
+
+def _read_features(file: Path) -> dict[str, Any]:
+    """What stands beside a record, checked: it has what tables and maps are made of."""
+    content = read_json(file)
+    try:
+        pairs = [content["energy"][f"{first}-{second}"] for first, second in itertools.combinations(PARTS, 2)]
+        mean, points = content["silhouette"]["mean"], [content["points"][part] for part in PARTS]
+        columns = [[part[name] for name in ("x", "y", "class")] for part in points]
+        _demand({
+            "width": _is_finite(content["width"]),
+            "counts": {*PARTS} <= content["counts"].keys(),
+            "energy": all(_is_finite(pair[name]) for pair in pairs for name in ("share", "share_by_chance")),
+            "silhouette": mean is None or _is_finite(mean),
+            "points": all(len({*map(len, lists)}) == 1 for lists in columns)
+            and all(_is_finite(value) for lists in columns for values in lists for value in values),
+            "classes": isinstance(content.get("classes", []), list),
+        })  # fmt: skip
+    except DAMAGE as error:
+        raise InputError(f"The record {file} is damaged ({type(error).__name__}: {error}).") from error
+    return content
+
+
+def _demand(sound: Mapping[str, bool]) -> None:
+    if wrong := [name for name, is_sound in sound.items() if not is_sound]:
+        raise ValueError(f"{', '.join(wrong)} cannot be right")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
 
 
 def _lines(content: Mapping[str, Any]) -> bytes:

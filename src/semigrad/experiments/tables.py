@@ -12,7 +12,16 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from semigrad.experiments.sheets import CAPTION, entries, sheets
+from semigrad.experiments.sheets import (
+    FEATURES,
+    Entry,
+    caption,
+    entries,
+    feature_figures,
+    moment,
+    paper_columns,
+    sheets,
+)
 from semigrad.experiments.store import Outcome, Record
 
 
@@ -20,13 +29,13 @@ def markdown(outcome: Outcome) -> str:
     """Headings, tables and notes for a page in a repository."""
     experiment = outcome.experiment
     lines = [f"# {_markdown(experiment.title)}", "", _markdown(experiment.claim), ""]
-    lines += [f"`{outcome.command}`, newest run of {outcome.date}.", "", _markdown(CAPTION), ""]
+    lines += [f"- {_markdown(note)}" for note in outcome.notes] + [""]
+    lines += [f"`{outcome.command}`, newest run of {moment(outcome.date)}.", "", _markdown(caption(outcome)), ""]
     for sheet in sheets(outcome):
         lines += [f"## {_markdown(sheet.title)}", "", _markdown_row(sheet.headings)]
         lines += ["| --- |" + " ---: |" * (len(sheet.headings) - 1)]
         lines += [_markdown_row(row) for row in sheet.rows] + [""]
         lines += [line for note in sheet.notes for line in (_markdown(note), "")]
-    lines += [f"- {_markdown(note)}" for note in experiment.notes_at(outcome.scale)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -39,14 +48,17 @@ def _markdown_row(cells: tuple[str, ...]) -> str:
 
 
 def latex(outcome: Outcome) -> str:
-    """A `table` for each sheet; needs the package booktabs."""
-    lines = [f"% {outcome.command}, newest run of {outcome.date}", r"% needs \usepackage{booktabs}"]
+    """A `table` for each sheet, made smaller where it is wider than the text; needs booktabs and graphicx."""
+    lines = [f"% {outcome.command}, newest run of {moment(outcome.date)}", r"% needs \usepackage{booktabs,graphicx}"]
     for sheet in sheets(outcome):
-        caption = " ".join([f"{outcome.experiment.title}: {sheet.title}.", *sheet.notes])
-        lines += ["", r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}"]
+        words = " ".join([f"{outcome.experiment.title}: {sheet.title}.", *sheet.notes, caption(outcome)])
+        lines += ["", r"\begin{table}", r"\centering", rf"\caption{{{_latex(words)}}}", _AT_MOST_THE_TEXT]
         lines += [rf"\begin{{tabular}}{{l{'r' * (len(sheet.headings) - 1)}}}", r"\toprule", _latex_row(sheet.headings)]
-        lines += [r"\midrule", *map(_latex_row, sheet.rows), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        lines += [r"\midrule", *map(_latex_row, sheet.rows), r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
     return "\n".join(lines) + "\n"
+
+
+_AT_MOST_THE_TEXT = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
 
 
 _LATEX = {
@@ -72,20 +84,46 @@ CSV_FIELDS = (
 
 
 def comma_separated(outcome: Outcome) -> str:
-    """A line for each cell, in full precision; empty: not there."""
+    """A line for each cell, in full precision; empty: not there. Further fields hold the columns of the paper that our
+    columns stand beside without being them, and what is said of features."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_FIELDS)
+    beside = _columns_beside(outcome)
+    printed = list(dict.fromkeys(name for names in beside.values() for name in names))
+    figures = FEATURES if outcome.experiment.kind == "features" else ()
+    of_features = [field for name in figures for field in (_field(name), _field(f"{name} deviation"))]
+    writer.writerow([*CSV_FIELDS, *(f"published_{name}" for name in printed), *of_features])
     for entry in entries(outcome):
         ours, paired = entry.summary, entry.difference
         numbers = (
             *((ours.mean, ours.deviation, ours.seeds) if ours else (None, None, 0)),
             *((paired.mean, paired.half, paired.seeds) if paired else (None, None, None)),
             *(entry.published, entry.seconds, entry.times),
-        )
+            *(outcome.experiment.published.get((entry.row, name)) if name in beside[entry.column] else None
+              for name in printed),
+            *(number for name in figures for number in _mean_and_deviation(outcome, entry, name)),
+        )  # fmt: skip
         shown = ["" if number is None or math.isnan(number) else number for number in numbers]
         writer.writerow([entry.row, entry.column, outcome.experiment.measure(entry.column), *shown])
     return text.getvalue()
+
+
+def _columns_beside(outcome: Outcome) -> dict[str, list[str]]:
+    """Our columns -> those of the paper that stand beside them in the sheets, where these are others."""
+    by_labels = outcome.experiment.kind == "labels"
+    return {
+        column: [] if by_labels else [name for name in paper_columns(outcome, column) if name != column]
+        for column in outcome.experiment.columns(outcome.scale)
+    }
+
+
+def _mean_and_deviation(outcome: Outcome, entry: Entry, name: str) -> tuple[float | None, float | None]:
+    summary = feature_figures(outcome, entry.row, entry.column)[name]
+    return (summary.mean, summary.deviation) if summary else (None, None)
+
+
+def _field(name: str) -> str:
+    return name.replace(" ", "_").replace("-", "_")
 
 
 def plain(outcome: Outcome) -> list[Table]:
@@ -126,7 +164,7 @@ def to_plain(outcome: Outcome) -> dict[str, Any]:
         "scale": outcome.scale,
         "command": outcome.command,
         "date": outcome.date,
-        "notes": outcome.experiment.notes_at(outcome.scale),
+        "notes": outcome.notes,
         "cells": cells,
     }
 

@@ -225,9 +225,15 @@ _CO_TRAINING: Layer = {
 # --- Athiwaratkun et al. 2019: 180 epochs of a cosine over 210, then cycles of 30; averaged every 3 from 150 on. ---
 
 
-def _fast_swa(epochs: int) -> Layer:
-    return {"start": 180 / epochs, "period": 210 / epochs, "cycle": 30 / epochs, "every": 3 / epochs, "batches": 100}
+def _fast_swa(epochs: int, host: Layer, classes: int) -> Layer:
+    """Consistency has a weight of 100 that rises over 5 epochs."""
+    shares = {"start": 180 / epochs, "period": 210 / epochs, "cycle": 30 / epochs, "every": 3 / epochs, "batches": 100}
+    name = f"{host['name']}+fast-swa"
+    return {**host, "name": name, "weight": 100.0 / classes, "ramp": 5 / epochs, "fast-swa": shares}
 
+
+_AVERAGED_TEACHER: Layer = {**_TEACHER, "horizon": 1 / 0.03}
+_AVERAGED_PI: Layer = {"name": "pi-model", "detach": True, "whole_batch": True, "joint": True}
 
 # 50 of 100 images are labeled, so an epoch is 46,000 // 50 = 920 batches. Consistency is on these too there.
 _FAST_SWA_CIFAR10: Layer = {
@@ -239,47 +245,30 @@ _FAST_SWA_CIFAR10: Layer = {
     "lr": 0.1,
     "weight_decay": 1e-4,
 }
+# 31 of 128 images are labeled: 40,000 // 97 = 412 batches; 180 epochs and 20 cycles make 780.
+_FAST_SWA_CIFAR100: Layer = {
+    **_SGD,
+    "model": _WEIGHT_NORM,
+    "method": _fast_swa(780, _AVERAGED_TEACHER, 100),
+    "steps": 780 * 412,
+    "batch": 31,
+    "unlabeled_batch": 97,
+    "lr": 2 * 0.1,
+    "weight_decay": 2e-4,
+}
 _FAST_SWA: dict[str, Layer] = {
-    "fast-swa-cifar10": {
-        **_FAST_SWA_CIFAR10,
-        "method": {
-            **_TEACHER,
-            "name": "mean-teacher+fast-swa",
-            "horizon": 1 / 0.03,
-            "weight": 100.0 / 10,
-            "ramp": 5 / 1200,
-            "fast-swa": _fast_swa(1200),
-        },
+    "fast-swa-cifar10": {**_FAST_SWA_CIFAR10, "method": _fast_swa(1200, _AVERAGED_TEACHER, 10)},
+    "pi-model-fast-swa-cifar10": {**_FAST_SWA_CIFAR10, "method": _fast_swa(1200, _AVERAGED_PI, 10)},
+    "fast-swa-cifar100": _FAST_SWA_CIFAR100,
+    # 46,000 // 97 = 474 batches; 180 epochs and 100 cycles make 3,180.
+    "fast-swa-shake-shake-cifar10": {
+        **_FAST_SWA_CIFAR100,
+        "model": {"name": "shake-shake-26"},
+        "method": _fast_swa(3180, _AVERAGED_TEACHER, 10),
+        "steps": 3180 * 474,
+        "lr": 0.05,
     },
-    "pi-model-fast-swa-cifar10": {
-        **_FAST_SWA_CIFAR10,
-        "method": {
-            "name": "pi-model+fast-swa",
-            "detach": True,
-            "whole_batch": True,
-            "joint": True,
-            "weight": 100.0 / 10,
-            "ramp": 5 / 1200,
-            "fast-swa": _fast_swa(1200),
-        },
-    },
-    # 31 of 128 images are labeled: 40,000 // 97 = 412 batches; 180 epochs and 20 cycles make 780.
-    "fast-swa-cifar100": {
-        **_FAST_SWA_CIFAR10,
-        "method": {
-            **_TEACHER,
-            "name": "mean-teacher+fast-swa",
-            "horizon": 1 / 0.03,
-            "weight": 100.0 / 100,
-            "ramp": 5 / 780,
-            "fast-swa": _fast_swa(780),
-        },
-        "steps": 780 * 412,
-        "batch": 31,
-        "unlabeled_batch": 97,
-        "lr": 2 * 0.1,
-        "weight_decay": 2e-4,
-    },
+    "fast-swa-shake-shake-cifar100": {**_FAST_SWA_CIFAR100, "model": {"name": "shake-shake-26"}, "lr": 0.1},
 }
 
 # --- Wang, Li, Van Gool 2019: the data and optimizer of VAT, batches of one size. ---

@@ -65,6 +65,8 @@ PAPER: dict[str, Layer] = {
         "warmup": 5 / 600,
         "resized_crop": True,
     },
+    # The appendix as written; gamma and weight decay are those of the data set. On ImageNet: paper-imagenet.
+    "paper": {**_APPENDIX, "method": _ALGORITHM_2},
     "paper-cifar10": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 1.0}, "weight_decay": 1e-4},
     "paper-cifar100": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 1.0}, "weight_decay": 1e-4},
     "paper-svhn": {**_APPENDIX, "method": {**_ALGORITHM_2, "gamma": 0.1}, "weight_decay": 5e-5},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
+import dataclasses
+import itertools
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,20 @@ import numpy as np
 
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Plan
-from semigrad.experiments.sheets import CAPTION, MEASURES, Entry, entries, sheets
+from semigrad.experiments.sheets import MEASURES, Entry, caption, entries, moment, sheets
 from semigrad.experiments.store import Outcome, Record, record_of
 from semigrad.experiments.tables import comma_separated, latex, markdown
-from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
+from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
 from semigrad.report.maps import PARTS, feature_map
 from semigrad.report.provenance import flat
 from semigrad.report.run_parts import Section
+from semigrad.report.svg import written
 
 POINTS = 400
 """On each of several maps, so that a page stays small."""
 MAPS = 8
+MEASURING = ("test_every", "validate_every")
+"""Settings that change no result."""
 BASELINE = "supervised"
 """The method that others are compared with where it is among them; else it is the first that is given."""
 
@@ -46,7 +51,7 @@ def outcome_of(folders: Sequence[Path]) -> Outcome:
         plans={"laptop": Plan(seeds=max(map(len, found.values())), runs=layers)},
     )  # fmt: skip
     command = shlex.join(["semigrad", "report", *map(str, folders)])
-    return Outcome(experiment, "laptop", found, command, datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"))
+    return Outcome(experiment, "laptop", found, command, max(str(record.made["date"]) for record in records))
 
 
 def _layer(record: Record) -> dict[str, Any]:
@@ -54,15 +59,19 @@ def _layer(record: Record) -> dict[str, Any]:
 
 
 def row_labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The method of each run, with the settings in which it differs from others of the same method."""
-    plain = [{k: v for k, v in flat(run) if k not in ("data", "seed")} for run in runs]
-    labels = []
-    for own in plain:
-        alike = [other for other in plain if other["method.name"] == own["method.name"]]
-        names = [name for name in own if any(other.get(name) != own[name] for other in alike)]
-        settings = [f"{name.removeprefix('method.')} {own[name]}" for name in names]
-        labels.append(", ".join([str(own["method.name"]), *settings]))
-    return labels
+    """The method of each run, with the settings in which it differs from others of the same method on the same data;
+    how often it was measured is one only where nothing else tells two runs apart."""
+    plain = [dict(flat(run)) for run in runs]
+    labels = [_row_label(own, plain, {"data", "seed", *MEASURING}) for own in plain]
+    places = {(label, own["data"], own["seed"]) for label, own in zip(labels, plain, strict=True)}
+    return labels if len(places) == len(runs) else [_row_label(own, plain, {"data", "seed"}) for own in plain]
+
+
+def _row_label(own: Mapping[str, Any], others: Sequence[Mapping[str, Any]], aside: Collection[str]) -> str:
+    same = ("method.name", "data")
+    alike = [other for other in others if all(other[name] == own[name] for name in same)]
+    names = [name for name in own if name not in aside and any(other.get(name) != own[name] for other in alike)]
+    return ", ".join([str(own["method.name"]), *(f"{name.removeprefix('method.')} {own[name]}" for name in names)])
 
 
 def comparison_context(outcome: Outcome) -> dict[str, Any]:
@@ -76,20 +85,50 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
         "title": experiment.title,
         "experiment": experiment,
         "scale": outcome.scale if experiment.claim else "",
-        "notes": experiment.notes_at(outcome.scale),
+        "notes": outcome.notes,
         "sections": [section for section in sections if section.charts or section.lead],
         "command": outcome.command,
-        "date": outcome.date,
-        "runs": sum(map(len, outcome.records.values())),
+        "beyond": experiment.claim.startswith("Beyond the paper"),
+        "date": moment(outcome.date),
+        "runs": len({record.key for records in outcome.records.values() for record in records.values()}),
         "rows": len(shown),
         "exports": exports(outcome),
         "provenance": provenance(outcome),
     }
 
 
+@dataclass(frozen=True)
+class Trained:
+    """The columns that show figures of the same runs."""
+
+    name: str  # the words that they have in common
+    columns: tuple[str, ...]
+
+    def records(self, outcome: Outcome) -> dict[str, Mapping[int, Record]]:
+        """Row -> seed -> record."""
+        found = {row: outcome.records.get((row, self.columns[0]), {}) for row in outcome.experiment.rows}
+        return {row: records for row, records in found.items() if records}
+
+
+def trained(outcome: Outcome) -> list[Trained]:
+    """What is said of runs and not of their figures is said once."""
+    groups: dict[frozenset[tuple[str, int, str]], list[str]] = {}
+    for column in outcome.experiment.columns(outcome.scale):
+        cells = {row: records for (row, own), records in outcome.records.items() if own == column}
+        runs = {(row, seed, record.key) for row, records in cells.items() for seed, record in records.items()}
+        groups.setdefault(frozenset(runs), []).append(column)
+    return [Trained(_common_words(columns), tuple(columns)) for runs, columns in groups.items() if runs]
+
+
+def _common_words(names: Sequence[str]) -> str:
+    columns = zip(*(name.split() for name in names), strict=False)
+    alike = itertools.takewhile(lambda words: len(set(words)) == 1, columns)
+    return " ".join(words[0] for words in alike) or names[0]
+
+
 def results(outcome: Outcome) -> Section:
     """The tables, and the errors of each column as bars beside the paper's."""
-    section = Section("results", "Results", notes=[CAPTION])
+    section = Section("results", "Results", notes=[caption(outcome)])
     every = entries(outcome)
     for column in outcome.experiment.columns(outcome.scale):
         measured = [entry for entry in every if entry.column == column and entry.summary]
@@ -115,11 +154,10 @@ def _bars(outcome: Outcome, column: str, measured: Sequence[Entry]) -> Chart:
         spread = 0.0 if math.isnan(entry.summary.deviation) else entry.summary.deviation
         bars.append(Bar(entry.row, (entry.summary.mean,), (spread,), entry.published))
     paper = "paper" if any(bar.reference is not None for bar in bars) else ""
+    ours = "ours, mean ± deviation" if any(bar.spreads[0] for bar in bars) else "ours"
     measure = outcome.experiment.measure(column)
     label = MEASURES.get(measure, measure)
-    return bar_chart(
-        f"results-{column}", f"{column}: {label}", bars, ("ours, mean ± deviation",), label, reference=paper
-    )
+    return bar_chart(f"results-{column}", f"{column}: {label}", bars, (ours,), label, reference=paper)
 
 
 def over_labels(outcome: Outcome) -> Section:
@@ -138,55 +176,94 @@ def over_labels(outcome: Outcome) -> Section:
     for data, rows in groups.items():
         ordered = [row for row in outcome.experiment.rows if row in rows]
         lines = [_with_spread(row, rows[row]) for row in ordered]
+        words = "Mean ± deviation over seeds." if any(line.reach for line in lines) else "One seed."
         section.charts.append(
-            line_chart(f"labels-{data}", data, lines, "labels", "test error, %", zero=True, log_x=True)
-        )
+            line_chart(f"labels-{data}", data, lines, "labels", "test error, %", zero=True, most=100, log_x=True,
+                       named=True, caption=words)
+        )  # fmt: skip
     return section
 
 
 def _with_spread(name: str, values: Mapping[int, Sequence[float]]) -> Series:
     """Mean and deviation at each place."""
     places = sorted(values)
+    means = [float(np.mean(values[x])) for x in places]
+    if all(len(values[x]) == 1 for x in places):
+        return Series(name, places, means)
     deviations = [float(np.std(values[x], ddof=1)) if len(values[x]) > 1 else 0.0 for x in places]
-    return Series(name, places, [float(np.mean(values[x])) for x in places], deviations)
+    reach = [(mean - half, mean + half) for mean, half in zip(means, deviations, strict=True)]
+    return Series(name, places, means, reach)
 
 
 ERRORS = {
-    "test_error": "test error, %",
-    "training_error": "error on labeled training examples, %",
-    "validation_error": "validation error, %",
+    "test_error": "test error",
+    "training_error": "error on labeled training examples",
+    "validation_error": "validation error",
 }
+Curve = Sequence[Mapping[str, float]]
 
 
 def method_curves(outcome: Outcome) -> Section:
-    """How each method's errors fell, the mean over seeds; where none was measured on the way, its loss."""
+    """How each method's errors fell; where none was measured on the way, its loss."""
     section = Section("curves", "Curves of each method")
-    for column in outcome.experiment.columns(outcome.scale):
-        curves = {
-            row: [record.curve for record in outcome.records.get((row, column), {}).values()]
-            for row in outcome.experiment.rows
-        }
+    for each in trained(outcome):
+        curves = {row: [record.curve for record in records.values()] for row, records in each.records(outcome).items()}
         seen = {name for many in curves.values() for curve in many for line in curve for name in line}
-        measured = {name: label for name, label in ERRORS.items() if name in seen}
-        for name, label in (measured or {"loss": "training loss"}).items():
-            lines = [_mean_curve(row, many, name) for row, many in curves.items()]
-            lines = [line for line in lines if len(line.x) > 1]
-            loss = name == "loss"
-            caption = "Mean over seeds" + ("; losses of different methods do not compare." if loss else ".")
-            if lines:
-                chart = line_chart(
-                    f"curves-{name}-{column}", f"{column}: {label}", lines, "step", label,
-                    zero=not loss, log=loss, caption=caption,
-                )  # fmt: skip
-                section.charts.append(chart)
+        if outcome.experiment.kind == "curves" and "test_error" in seen:
+            charts = [_accuracy_chart(each, curves)]
+        elif measured := [name for name in ERRORS if name in seen]:
+            charts = [_error_chart(each, curves, name) for name in measured]
+        else:
+            charts = [_loss_chart(each, curves)]
+        section.charts.extend(chart for chart in charts if chart.table.rows)
     return section
 
 
-def _mean_curve(row: str, curves: Sequence[Sequence[Mapping[str, float]]], name: str) -> Series:
+def _error_chart(each: Trained, curves: Mapping[str, Sequence[Curve]], name: str) -> Chart:
+    lines = [_mean_curve(row, many, name) for row, many in curves.items()]
+    return line_chart(
+        f"curves-{name}-{each.columns[0]}", f"{each.name}: {ERRORS[name]}", _drawn(lines), "step", "error, %",
+        zero=True, most=100, named=True, caption=_over_seeds(curves),
+    )  # fmt: skip
+
+
+def _loss_chart(each: Trained, curves: Mapping[str, Sequence[Curve]]) -> Chart:
+    lines = [_mean_curve(row, many, "loss") for row, many in curves.items()]
+    return line_chart(
+        f"curves-loss-{each.columns[0]}", f"{each.name}: training loss", _drawn(lines), "step", "training loss",
+        log=True, named=True, caption=f"{_over_seeds(curves)} Losses of different methods do not compare.",
+    )  # fmt: skip
+
+
+def _drawn(lines: Sequence[Series]) -> list[Series]:
+    """Those with more than a point."""
+    return [line for line in lines if len(line.x) > 1]
+
+
+def _accuracy_chart(each: Trained, curves: Mapping[str, Sequence[Curve]]) -> Chart:
+    """Both accuracies of every row in one picture, so that the gap between them is seen."""
+    lines = []
+    for place, (row, many) in enumerate(curves.items()):
+        for name, part in (("training_error", "labeled training examples"), ("test_error", "test")):
+            errors = _mean_curve(f"{row}, {part}", many, name)
+            accuracies = [100 - error for error in errors.y]
+            lines.append(dataclasses.replace(errors, y=accuracies, color=place, dashed=name == "training_error"))
+    return line_chart(
+        f"curves-accuracy-{each.columns[0]}", f"{each.name}: training and test accuracy", _drawn(lines), "step",
+        "accuracy, %", most=100, caption=_over_seeds(curves),
+    )  # fmt: skip
+
+
+def _over_seeds(curves: Mapping[str, Sequence[Curve]]) -> str:
+    return "Mean over seeds." if any(len(many) > 1 for many in curves.values()) else "One seed."
+
+
+def _mean_curve(row: str, curves: Sequence[Curve], name: str) -> Series:
+    """From the first step on: what a method does before is its own."""
     values: dict[float, list[float]] = {}
     for curve in curves:
         for line in curve:
-            if name in line:
+            if name in line and line["step"] >= 1:
                 values.setdefault(line["step"], []).append(line[name])
     steps = sorted(values)
     return Series(row, steps, [float(np.mean(values[step])) for step in steps])
@@ -196,14 +273,16 @@ def cost(outcome: Outcome) -> Section:
     """What a run of each method took."""
     section = Section("cost", "Cost")
     every = entries(outcome)
-    for column in outcome.experiment.columns(outcome.scale):
-        times = {entry.row: entry.seconds for entry in every if entry.column == column and entry.seconds}
+    for each in trained(outcome):
+        times = {entry.row: entry.seconds for entry in every if entry.column == each.columns[0] and entry.seconds}
         if not times:
             continue
         unit, name = (60, "minutes") if max(times.values()) > 300 else (1, "seconds")
         bars = [Bar(row, (seconds / unit,)) for row, seconds in times.items()]
         label = f"{name} a run, median"
-        section.charts.append(bar_chart(f"cost-{column}", f"{column}: cost", bars, (label,), label, form=",.1f"))
+        section.charts.append(
+            bar_chart(f"cost-{each.columns[0]}", f"{each.name}: cost", bars, (label,), label, write=written)
+        )
     if section.charts:
         devices = sorted({_device(record) for records in outcome.records.values() for record in records.values()})
         section.notes.append(f"Wall clock of training, other work on the machine included: {'; '.join(devices)}.")
@@ -216,12 +295,19 @@ def _device(record: Record) -> str:
 
 
 def maps(outcome: Outcome) -> Section:
-    """The feature maps of the runs that have one, side by side."""
+    """The feature maps of the runs that have one, side by side; the first seed of every cell before any second."""
     section = Section("features", "Feature maps")
-    for (row, column), records in outcome.records.items():
-        for seed, record in records.items():
-            if record.features is not None and len(section.charts) < MAPS:
-                section.charts.append(_kept_map(f"{row}, {column}, seed {seed}", record.features))
+    found = [
+        (seed, f"{row}, {each.name}, seed {seed}", record.features)
+        for each in trained(outcome)
+        for row, records in each.records(outcome).items()
+        for seed, record in records.items()
+        if record.features is not None
+    ]
+    shown = sorted(found, key=lambda item: item[0])[:MAPS]
+    section.charts.extend(_kept_map(title, features) for _, title, features in shown)
+    if len(shown) < len(found):
+        section.notes.append(f"{len(shown)} of {len(found)} maps, the first seeds of every method.")
     return section
 
 
@@ -231,22 +317,25 @@ def _kept_map(title: str, features: Mapping[str, Any]) -> Chart:
     points = np.concatenate([np.stack([part["x"][:most], part["y"][:most]], 1) for part in drawn.values()])
     classes = np.concatenate([part["class"][:most] for part in drawn.values()]).astype(int)
     parts = np.concatenate([[PARTS.index(name)] * len(part["x"][:most]) for name, part in drawn.items()])
-    names = [str(place) for place in range(int(classes.max(initial=0)) + 1)]
+    names = features.get("classes") or [str(place) for place in range(int(classes.max(initial=0)) + 1)]
     return feature_map(points, classes, parts, names, title, f"features-{title}", "t-SNE; colors are true classes.")
 
 
 def provenance(outcome: Outcome) -> Table:
-    """Where every number comes from."""
+    """Where every number comes from; a run that several columns show has several results."""
     header = ("method", "data", "seed", "key", "result", "seconds", "data hash", "made", "semigrad")
     rows = []
-    for (row, column), records in outcome.records.items():
-        values = outcome.values(row, column)
-        for seed, record in sorted(records.items()):
-            rows.append((
-                Cell(row), Cell(column), Cell(str(seed), seed), Cell(record.key), number(values.get(seed)),
-                number(float(record.made["seconds"]), ",.0f"), Cell(str(record.data["fingerprint"])[:8]),
-                Cell(str(record.made["date"])[:10]), Cell(str(record.made.get("semigrad", ""))),
-            ))  # fmt: skip
+    for each in trained(outcome):
+        for row, records in each.records(outcome).items():
+            for seed, record in sorted(records.items()):
+                values = [outcome.values(row, column).get(seed) for column in each.columns]
+                seconds = float(record.made["seconds"])
+                rows.append((
+                    Cell(row), Cell(each.name), Cell(str(seed), seed), Cell(record.key),
+                    Cell(" / ".join("" if value is None else f"{value:.2f}" for value in values), values[0]),
+                    Cell(written(seconds), seconds), Cell(str(record.data["fingerprint"])[:8]),
+                    Cell(moment(str(record.made["date"]))), Cell(str(record.made.get("semigrad", ""))),
+                ))  # fmt: skip
     return Table(header, rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -19,7 +19,7 @@ MATRIX_LIMIT = 120
 
 
 def confusion_chart(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Chart:
-    """Rows are the true classes, columns the answers; a cell is as dark as its share of the row."""
+    """Rows are the true classes, columns the answers; the color of a cell is as strong as its share of the row."""
     count = len(classes)
     names = [svg.shortened(name, 74) for name in classes]
     widest = max(map(svg.width_of, names))
@@ -42,7 +42,8 @@ def confusion_chart(confusion: Sequence[Sequence[int]], classes: Sequence[str]) 
     picture = drawing("Confusion matrix of the test part", "Table below.", end + 20, Markup("").join(parts), Markup(""))
     rows = [(Cell(name), *(Cell(str(n), n) for n in row)) for name, row in zip(classes, confusion, strict=True)]
     table = Table(("true class \\ answer", *classes), rows) if count <= 20 else confused_pairs(confusion, classes, 40)
-    return Chart("confusion", picture, table, "Rows are true classes; a cell is as dark as its share of the row.")
+    caption = "Rows are true classes. Stronger color: a larger share of the row (by its square root)."
+    return Chart("confusion", picture, table, caption)
 
 
 def _confusion_row(
@@ -108,7 +109,7 @@ def reliability_chart(bins: Sequence[dict[str, float]], calibration_error: float
     picture = drawing("Reliability: may it be believed?", "Table below.", end, Markup("").join(parts), keys)
     caption = (
         f"Expected calibration error {calibration_error:.2f} % ({source}). Bars below their line: surer than right. "
-        "Darker bars hold more examples."
+        "Stronger color: more examples (by the square root)."
     )
     return Chart("reliability", picture, _reliability_table(bins), caption)
 
@@ -129,6 +130,7 @@ def _reliability_table(bins: Sequence[dict[str, float]]) -> Table:
 PARTS = ("labeled", "unlabeled", "test")
 LABELED_CLASSES = 20
 """Up to so many classes have their names on the feature map."""
+LABEL_HEIGHT = 14.0
 
 
 def feature_map(points: np.ndarray, classes: np.ndarray, parts: np.ndarray, names: Sequence[str], title: str,
@@ -141,10 +143,8 @@ def feature_map(points: np.ndarray, classes: np.ndarray, parts: np.ndarray, name
     shapes = [_point(x(points[i, 0]), y(points[i, 1]), int(classes[i]), int(parts[i]), names) for i in order]
     present = [number for number in range(len(names)) if (classes == number).any()]
     if len(names) <= LABELED_CLASSES:
-        for number_ in present:
-            at = np.median(points[classes == number_], axis=0)
-            shapes.append(text(x(at[0]), y(at[1]) + 4, svg.shortened(names[number_], 90), class_="onmap",
-                               data_keys=f"k{number_}"))  # fmt: skip
+        middles = {number: np.median(points[classes == number], axis=0) for number in present}
+        shapes += _labels({number: (x(at[0]), y(at[1])) for number, at in middles.items()}, names)
     shown = [part for part in range(len(PARTS)) if (parts == part).any()]
     entries = [Entry(f"p{part}", PARTS[part], _shape(9, 5, part, "plain", None, None)) for part in shown]
     if len(names) <= LABELED_CLASSES:
@@ -159,6 +159,19 @@ def feature_map(points: np.ndarray, classes: np.ndarray, parts: np.ndarray, name
     ]
     table = Table(("class", *PARTS), rows, "points on the map")
     return Chart(name, drawing(title, described, end, Markup("").join(shapes), keys), table, caption)
+
+
+def _labels(places: Mapping[int, tuple[float, float]], names: Sequence[str]) -> list[Markup]:
+    """The names of classes at their places; one that would cover an earlier one is left to the legend."""
+    shapes: list[Markup] = []
+    boxes: list[tuple[float, float, float]] = []
+    for class_number, (x, y) in places.items():
+        words = svg.shortened(names[class_number], 90)
+        half = svg.width_of(words) / 2
+        if not any(abs(x - other) < half + wide and abs(y - above) < LABEL_HEIGHT for other, above, wide in boxes):
+            boxes.append((x, y, half))
+            shapes.append(text(x, y + 4, words, class_="onmap", data_keys=f"k{class_number}"))
+    return shapes
 
 
 def _point(x: float, y: float, number_: int, part: int, names: Sequence[str]) -> Markup:

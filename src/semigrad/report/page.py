@@ -23,7 +23,9 @@ from semigrad.report.charts import Chart
 from semigrad.report.compare_parts import comparison_context, outcome_of
 from semigrad.report.inside import Inside, look_inside
 from semigrad.report.provenance import command_of, error_words, facts_table, headline, settings_table
+from semigrad.report.raster import save_png
 from semigrad.report.run_parts import Section, attempt, whole
+from semigrad.report.standalone import as_text, asset, stand_alone
 from semigrad.saved import load_run
 
 REPORT = "report.html"
@@ -46,8 +48,16 @@ def make_report(folders: Sequence[Path], path: Path | None, pictures: Path | Non
     else:
         template, context, place = "comparison.html", comparison_context(outcome_of(folders)), Path(REPORT)
     written = write_page(path or place, template, context)
-    charts = [chart for section in context["sections"] for chart in section.charts]
-    return written, save_pictures(charts, pictures) if pictures else []
+    return written, save_pictures(charts_of(context), pictures) if pictures else []
+
+
+def comparison_pictures(outcome: Outcome, folder: Path) -> list[Path]:
+    """Every chart of a reproduction's page as files."""
+    return save_pictures(charts_of(comparison_context(outcome)), folder)
+
+
+def charts_of(context: Mapping[str, Any]) -> list[Chart]:
+    return [chart for section in context["sections"] for chart in section.charts]
 
 
 def run_context(folder: Path) -> dict[str, Any]:
@@ -98,8 +108,8 @@ def _date(here: RunFolder) -> str:
 
 def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
     """Fill a template, whose style and script are allowed by their hash and nothing else is."""
-    style = Markup("").join(_asset(name) for name in ("light.css", "chart.css", "style.css"))
-    script = _asset("script.js")
+    style = Markup("").join(Markup(asset(name)) for name in ("light.css", "chart.css", "style.css"))
+    script = Markup(asset("script.js"))
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     page = (
         templates()
@@ -119,25 +129,18 @@ def templates() -> Environment:
     )  # fmt: skip
 
 
-def _asset(name: str) -> Markup:
-    """A file of our own, which goes into the page as it is."""
-    environment = templates()
-    assert environment.loader is not None
-    return Markup(environment.loader.get_source(environment, name)[0])
-
-
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Every chart as an SVG file that stands by itself, in the light colors."""
+    """Every chart as an SVG and a PNG file that stand by themselves, in the light colors."""
     make_folder(folder)
-    rules = _asset("light.css") + _asset("chart.css") + Markup("svg.chart { background: var(--page); }")
     paths = []
     for chart in charts:
-        start, _, rest = chart.svg.partition(">")
+        drawing = stand_alone(chart.svg)
         name = "".join(c if c.isalnum() or c in "-.@" else "-" for c in chart.name).strip("-.")
-        paths.append(folder / f"{name}.svg")
-        write_whole(paths[-1], f"{start}><style>{rules}</style>{rest}".encode())
+        paths += [folder / f"{name}.svg", folder / f"{name}.png"]
+        write_whole(paths[-2], as_text(drawing))
+        save_png(drawing, paths[-1])
     return paths

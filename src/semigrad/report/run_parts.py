@@ -14,8 +14,10 @@ from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, l
 from semigrad.report.inside import Inside, map_features
 from semigrad.report.maps import MATRIX_LIMIT, PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
 from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
+from semigrad.report.svg import written
 
 Lines = Sequence[Mapping[str, Any]]
+PREPARATION = "Steps below 0 are the method's preparation, before training proper."
 HISTOGRAM_CLASSES = 25
 LINE_POINTS = 200
 
@@ -65,13 +67,17 @@ def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
     add = section.charts.append
     if errors:
         add(_error_chart(lines, errors, result))
+    before = PREPARATION if min(line["step"] for line in lines) < 0 else ""
     if "loss" in names:
-        add(line_chart("loss", "Loss", [series(lines, "loss")], "step", "sum of the terms", smooth=True, log=True))
+        shown = [series(lines, "loss")]
+        add(line_chart("loss", "Loss", shown, "step", "sum of the terms", smooth=True, log=True, caption=before))
     if terms:
         shown = [series(lines, name) for name in terms]
-        add(line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True))
+        add(line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True,
+                       caption=before))  # fmt: skip
     if "lr" in names:
-        add(line_chart("rate", "Learning rate", [series(lines, "lr")], "step", "learning rate", zero=True))
+        shown = [series(lines, "lr")]
+        add(line_chart("rate", "Learning rate", shown, "step", "learning rate", zero=True, caption=before))
     return section
 
 
@@ -84,13 +90,13 @@ def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Ser
 
 
 def _error_chart(lines: Lines, errors: Sequence[str], result: Mapping[str, Any]) -> Chart:
-    shown = [series(lines, name, name.removesuffix("_error").replace("_", " ")) for name in errors]
+    named = {"training_error": "labeled training examples"}
+    shown = [series(lines, name, named.get(name, name.removesuffix("_error").replace("_", " "))) for name in errors]
     if test := result.get("test"):
         low, high = test["error_interval"]
-        half = (high - low) / 2
-        shown.append(Series("test, after training", [result["steps"]], [test["error"]], [half]))
+        shown.append(Series("test, after training, 95 % interval", [result["steps"]], [test["error"]], [(low, high)]))
     caption = "Nothing is chosen by these curves: the result is that of the last step."
-    return line_chart("errors", "Error on held-out examples", shown, "step", "error, %", zero=True, caption=caption)
+    return line_chart("errors", "Error", shown, "step", "error, %", zero=True, most=100, caption=caption)
 
 
 def answers(result: Mapping[str, Any], inside: Inside | None, classes: Sequence[str]) -> Section:
@@ -152,9 +158,8 @@ def pseudo_labels(lines: Lines, inside: Inside | None) -> Section:
             "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
             "method believes itself too much. A method that uses only some says their share of the batch."
         )
-        section.charts.append(line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step",
-                                         "share of the batch, %", top=100, smooth=True,
-                                         caption=caption))  # fmt: skip
+        section.charts.append(line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step", "%", top=100,
+                                         smooth=True, caption=caption))  # fmt: skip
     else:
         section.missing.append("Pseudo-labels over time: left out, because this method makes none that were recorded.")
     if inside is not None and "unlabeled" in inside.parts:
@@ -178,7 +183,8 @@ def _histogram(inside: Inside) -> Chart:
     values = [(float(given[c]), float(true[c])) if complete else (float(given[c]),) for c in order]
     bars = [Bar(inside.classes[c], value) for c, value in zip(order, values, strict=True)]
     groups = ("answers", "truth") if complete else ("answers",)
-    return bar_chart("pool", "Classes of the unlabeled pool", bars, groups, "examples", form=",.0f", caption=caption)
+    return bar_chart("pool", "Classes of the unlabeled pool", bars, groups, "examples", rows="class", write=written,
+                     caption=caption)  # fmt: skip
 
 
 def features(inside: Inside) -> Section:

@@ -30,9 +30,9 @@ def tidy(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def save(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path, dpi: float = 130) -> Path:
     """Write a PNG, whole or not at all; equal figures give equal bytes."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     write_whole(path, buffer.getvalue())
     return path

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -82,8 +83,8 @@ class Scale:
             low, high, at = math.log10(low), math.log10(high), math.log10(max(value, self.low))
         return self.start + (self.end - self.start) * (at - low) / (high - low)
 
-    def ticks(self, wanted: int = 5) -> list[float]:
-        """Round values, about as many as wanted."""
+    def ticks(self, wanted: int = 5, least: float = 0.0) -> list[float]:
+        """Round values, about as many as wanted; on a linear scale at least so far apart."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             every = max(1, round((last - first) / wanted))
@@ -91,24 +92,45 @@ class Scale:
             if last - first <= 2:
                 found = sorted(factor * power for power in found for factor in (1, 2, 5))
         else:
-            rough = (self.high - self.low) / wanted
+            rough = max((self.high - self.low) / wanted, least)
             unit = 10.0 ** math.floor(math.log10(rough))
-            step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.999)
+            step = min((unit * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / rough)))
             found = [
                 step * number for number in range(math.ceil(self.low / step), math.floor(self.high / step + 1) + 1)
             ]
         slack = 1e-9 * (self.high - self.low)
         return [value for value in found if self.low - slack <= value <= self.high + slack]
 
+    def marks(self, wanted: int = 5, least: float = 0.0) -> list[tuple[float, str]]:
+        """Ticks in words, with the decimals that tell them apart."""
+        ticks = self.ticks(wanted, least)
+        if self.log or len(ticks) < 2 or max(map(abs, ticks)) < 1e-4:
+            return [(value, written(value)) for value in ticks]
+        near = (ticks[1] - ticks[0]) / 1000
+        decimals = next(d for d in range(16) if d == 15 or all(abs(round(v, d) - v) < near for v in ticks))
+        return [(value, f"{value:,.{decimals}f}") for value in ticks]
 
-def scale_over(values: Sequence[float], start: float, end: float, *, zero: bool = False, log: bool = False) -> Scale:
-    """A scale that holds all values with a little air; from 0 where the distance from nothing matters."""
+    def marks_apart(self, least: float = 0.0) -> list[tuple[float, str]]:
+        """As many of them as can stand side by side."""
+        found: list[tuple[float, str]] = []
+        for wanted in (5, 4, 3, 2):
+            found = self.marks(wanted, least)
+            if all(self(b) - self(a) >= (width_of(v) + width_of(w)) / 2 for (a, v), (b, w) in pairwise(found)):
+                break
+        return found
+
+
+def scale_over(
+    values: Sequence[float], start: float, end: float, *, zero: bool = False, log: bool = False, most: float = math.inf
+) -> Scale:
+    """A scale that holds all values with a little air; from 0 where the distance from nothing matters, and not beyond
+    the most that there can be."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if log:
         return Scale(low / 1.2, high * 1.2, start, end, log=True)
     air = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
-    return Scale(min(0.0, low) if zero else low - air, high + air, start, end)
+    return Scale(min(0.0, low) if zero else low - air, max(high, min(high + air, most)), start, end)
 
 
 @dataclass(frozen=True)
@@ -120,16 +142,21 @@ class Frame:
     right: float = WIDTH - 12.0
     bottom: float = 218.0
 
-    def axes(self, x: Scale, y: Scale, x_label: str, y_label: str, places: Sequence[float] = ()) -> Markup:
-        """A grid behind, numbers beside it, and what they mean; `places` are the numbers below, where given."""
+    def axes(
+        self, x: Scale, y: Scale, x_label: str, y_label: str, below: Sequence[tuple[float, str]] | None = None
+    ) -> Markup:
+        """A grid behind, numbers beside it, and what they mean; `below` are the marks of the horizontal axis, where
+        they are not its round values."""
         parts = []
-        for value in y.ticks():
+        for value, words in y.marks():
             parts.append(line(self.left, y(value), self.right, y(value), "grid"))
-            parts.append(text(self.left - 6, y(value) + 4, written(value), "end"))
-        for value in places or x.ticks():
+            parts.append(text(self.left - 6, y(value) + 4, words, "end"))
+        for value, words in x.marks_apart() if below is None else below:
+            over = x(value) + width_of(words) / 2 > WIDTH
             parts.append(line(x(value), self.bottom, x(value), self.bottom + 4, "axis"))
-            parts.append(text(x(value), self.bottom + 17, written(value)))
+            parts.append(text(x(value), self.bottom + 17, words, "end" if over else "middle"))
         middle = (self.top + self.bottom) / 2
+        y_label = shortened(y_label, self.bottom - self.top)
         parts.append(line(self.left, self.bottom, self.right, self.bottom, "axis"))
         parts.append(text((self.left + self.right) / 2, self.bottom + 34, x_label, class_="label"))
         parts.append(text(13, middle, y_label, class_="label", transform=f"rotate(-90 13 {middle:g})"))

@@ -69,13 +69,14 @@ function sortBy(button) {
   body.append(...rows);
 }
 
-function download(name, address) {
+function download(name, ending, address) {
   const link = document.createElement("a");
-  link.download = name;
+  link.download = name.replace(/[^\p{L}\p{N}@.-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "") + ending;
   link.href = address;
   link.click();
 }
-// the drawing with its present colors written into it, so that it looks the same elsewhere
+// the drawing with its present colors written into it and nothing that only a page needs, so that it looks the same
+// elsewhere
 function standAlone(svg) {
   const copy = svg.cloneNode(true);
   const here = [svg, ...svg.querySelectorAll("*")], there = [copy, ...copy.querySelectorAll("*")];
@@ -84,8 +85,10 @@ function standAlone(svg) {
   here.forEach((element, place) => {
     const style = getComputedStyle(element);
     for (const name of wanted) if (style.getPropertyValue(name)) there[place].setAttribute(name, style.getPropertyValue(name));
-    for (const name of ["data-x", "data-values", "data-tip", "data-keys"]) there[place].removeAttribute(name);
+    for (const name of there[place].getAttributeNames())
+      if (/^(data-|aria-|role$|tabindex$|class$)/.test(name)) there[place].removeAttribute(name);
   });
+  here.forEach((element, place) => element.matches(".hover, .hit, .hidden, .cursor") && there[place].remove());
   const box = svg.viewBox.baseVal, ground = document.createElementNS(svg.namespaceURI, "rect");
   ground.setAttribute("width", box.width);
   ground.setAttribute("height", box.height);
@@ -97,22 +100,22 @@ function standAlone(svg) {
 }
 function savePicture(button) {
   const figure = button.closest("figure"), svg = figure.querySelector("svg"), address = standAlone(svg);
-  if (button.dataset.save === "svg") return download(figure.dataset.name + ".svg", address);
+  if (button.dataset.save === "svg") return download(figure.dataset.name, ".svg", address);
   const image = new Image();
   image.onload = () => {
     const canvas = document.createElement("canvas");
     canvas.width = image.width;
     canvas.height = image.height;
     canvas.getContext("2d").drawImage(image, 0, 0);
-    download(figure.dataset.name + ".png", canvas.toDataURL("image/png"));
+    download(figure.dataset.name, ".png", canvas.toDataURL("image/png"));
   };
   image.src = address;
 }
 function saveTable(button) {
-  const table = button.closest(".tabled").querySelector("table");
+  const tabled = button.closest(".tabled"), table = tabled.querySelector("table");
   const quoted = (cell) => '"' + cell.textContent.trim().replaceAll('"', '""') + '"';
   const text = [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\r\n");
-  download("table.csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
+  download(tabled.dataset.name, ".csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
 }
 
 function setTheme(theme) {

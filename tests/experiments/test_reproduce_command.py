@@ -1,0 +1,88 @@
+"""`semigrad reproduce`: what is printed and written, and what is refused before anything is trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from semigrad.experiments import EXPERIMENTS
+from tests.small_runs import cli
+
+OUTPUT = {"outcome.json", "report.html", "table.csv", "table.md", "table.tex"}
+TWO_RUNS = ("reproduce", "figure-labels", "--scale", "smoke", "--seeds", "1", "--only", "digits@10", "--json")
+
+
+def test_command_line_computes_once_and_writes_everything(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli(*TWO_RUNS) == 0
+    shown = capsys.readouterr()
+    assert "To train: 2 runs, about" in shown.err
+    assert shown.err.count("test error") == 2
+    assert "missing" in shown.out
+    line = json.loads(shown.out.splitlines()[-1])
+    assert (line["scale"], len(line["cells"])) == ("smoke", 2)
+    out = Path("results/figure-labels-smoke")
+    assert {file.name for file in out.iterdir()} == OUTPUT
+    kept = {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()}
+    text = (out / "table.md").read_text()
+    assert cli(*TWO_RUNS, "--runs", "elsewhere", "--pictures", "charts") == 0
+    shown = capsys.readouterr()
+    assert "Every run is on record" in shown.err
+    assert f"Pictures: {len(list(Path('charts').iterdir()))} in charts" in shown.out
+    assert not Path("elsewhere").exists()
+    assert (out / "table.md").read_text() == text
+    assert {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()} == kept
+
+
+def test_a_run_that_fails_is_named_at_the_end_with_code_1(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells = [cell for cell in EXPERIMENTS["figure-labels"].cells("smoke", 1) if cell.column == "digits@10"]
+    damaged = Path("runs/reproduce", cells[0].run.key, "run.json")
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{}")
+    assert cli(*TWO_RUNS) == 1
+    shown = capsys.readouterr()
+    failed = f"{cells[0].row}, digits@10, seed 0"
+    assert shown.err.endswith(f"\n1 run could not be trained and is missing in the tables: {failed}.\n")
+    line = json.loads(shown.out.splitlines()[-1])
+    assert [*line["failures"]] == [failed]
+    assert [cell["row"] for cell in line["cells"]] == [cells[1].row]
+    assert {file.name for file in Path(line["out"]).iterdir()} == OUTPUT
+
+
+def test_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli("reproduce", "table1", "--scale", "paper", "--dry-run", "--json") == 0
+    shown = capsys.readouterr().out
+    line = json.loads(shown.splitlines()[-1])
+    assert {"MT+SNTG", "Ours"} <= {row["row"] for row in line["runs"]}
+    assert line["cost"] in shown
+    assert shown.splitlines()[1].split()[:4] == ["row", "column", "data", "seed"]
+    assert any("cifar10@4000" in text.split()[:6] for text in shown.splitlines()[2:])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("table11",), "Did you mean 'table1'?"),
+        (("table4", "--only", "Labeled-Onlyy"), "Did you mean 'Labeled-Only'?"),
+        (("table4", "--jobs", "0"), "jobs must be at least 1"),
+        (("table4", "--seeds", "0"), "At least 1 seed"),
+        (("table4", "--scale", "huge"), "huge"),
+        (("table4", "--out", "file"), "Cannot write file: Not a directory."),
+        (("table4", "--out", "file/below"), "Cannot write file/below: Not a directory."),
+        (("table4", "--pictures", "file"), "Cannot write file: Not a directory."),
+        (("table4", "--records", "file"), "file is no folder."),
+        (("table4", "--records", "file", "--dry-run"), "file is no folder."),
+        (("figure-labels", "--scale", "smoke", "--runs", "file"), "Cannot write file: Not a directory."),
+    ],
+)
+def test_bad_input_ends_with_code_2_before_training(tmp_path, monkeypatch, capsys, words, expected):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("kept")
+    assert cli("reproduce", *words) == 2
+    shown = capsys.readouterr()
+    assert expected in shown.err + shown.out
+    assert "Traceback" not in shown.err
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
