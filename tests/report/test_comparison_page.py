@@ -222,9 +222,19 @@ def test_feature_maps_stand_side_by_side(folders, tmp_path):
     path = comparison_page(outcome, tmp_path / "page.html")
     assert read_page(path).all("section")[0]["id"] == "features"
     maps = [title for title in titles(path) if "seed" in title]
-    assert len(maps) >= 2
-    points = [node for node in drawings(path)[0].iter() if (node.get("data-keys") or "").startswith("p")]
-    assert len(points) == 90
+    first = maps[0].partition(":")[0]
+    assert maps[:4] == [f"{first}: {part}" for part in ("labeled", "unlabeled", "test", "all")]
+    assert len(maps) >= 8
+
+    def places(drawing):
+        shapes = [node for node in drawing.iter() if (node.get("data-keys") or "").startswith("p")]
+        return {
+            (node.get("data-tip"), node.get("x") or node.get("cx"), node.get("y") or node.get("cy")) for node in shapes
+        }
+
+    *parts, together = (places(drawing) for drawing in drawings(path)[:4])
+    assert [len(part) for part in parts] == [30, 30, 30]
+    assert set.union(*parts) == together  # the same axes
 
 
 def test_names_that_are_code_stay_names(folders, tmp_path):

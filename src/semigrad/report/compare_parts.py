@@ -295,8 +295,12 @@ def _device(record: Record) -> str:
 
 
 def maps(outcome: Outcome) -> Section:
-    """The feature maps of the runs that have one, side by side; the first seed of every cell before any second."""
+    """The feature maps of the runs that have one, side by side; the first seed of every cell before any second. Where
+    they are the figure itself, each part has a map of its own beside the one of all."""
     section = Section("features", "Feature maps")
+    panels: dict[str, int | None] = {"": None}
+    if outcome.experiment.kind == "features":
+        panels = {**{f": {part}": number for number, part in enumerate(PARTS)}, ": all": None}
     found = [
         (seed, f"{row}, {each.name}, seed {seed}", record.features)
         for each in trained(outcome)
@@ -305,20 +309,23 @@ def maps(outcome: Outcome) -> Section:
         if record.features is not None
     ]
     shown = sorted(found, key=lambda item: item[0])[:MAPS]
-    section.charts.extend(_kept_map(title, features) for _, title, features in shown)
+    section.charts.extend(
+        _kept_map(f"{title}{part}", features, only) for _, title, features in shown for part, only in panels.items()
+    )
     if len(shown) < len(found):
         section.notes.append(f"{len(shown)} of {len(found)} maps, the first seeds of every method.")
     return section
 
 
-def _kept_map(title: str, features: Mapping[str, Any]) -> Chart:
+def _kept_map(title: str, features: Mapping[str, Any], only: int | None) -> Chart:
     drawn = {name: features["points"][name] for name in PARTS if name in features["points"]}
     most = POINTS // len(drawn)
     points = np.concatenate([np.stack([part["x"][:most], part["y"][:most]], 1) for part in drawn.values()])
     classes = np.concatenate([part["class"][:most] for part in drawn.values()]).astype(int)
     parts = np.concatenate([[PARTS.index(name)] * len(part["x"][:most]) for name, part in drawn.items()])
     names = features.get("classes") or [str(place) for place in range(int(classes.max(initial=0)) + 1)]
-    return feature_map(points, classes, parts, names, title, f"features-{title}", "t-SNE; colors are true classes.")
+    caption = "t-SNE of all parts together; colors are true classes."
+    return feature_map(points, classes, parts, names, title, f"features-{title}", caption, only)
 
 
 def provenance(outcome: Outcome) -> Table:

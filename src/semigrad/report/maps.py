@@ -134,11 +134,14 @@ LABEL_HEIGHT = 14.0
 
 
 def feature_map(points: np.ndarray, classes: np.ndarray, parts: np.ndarray, names: Sequence[str], title: str,
-                name: str = "features", caption: str = "") -> Chart:  # fmt: skip
-    """points (N, 2); classes (N,) numbers, -1: not known; parts (N,) places in PARTS."""
+                name: str = "features", caption: str = "", only: int | None = None) -> Chart:  # fmt: skip
+    """points (N, 2); classes (N,) numbers, -1: not known; parts (N,) places in PARTS. `only` one part is drawn, on the
+    axes of all."""
     frame = Frame(left=8, top=4, right=WIDTH - 8, bottom=330)
     x = svg.scale_over(points[:, 0].tolist(), frame.left, frame.right)
     y = svg.scale_over(points[:, 1].tolist(), frame.bottom, frame.top)
+    if only is not None:
+        points, classes, parts = points[parts == only], classes[parts == only], parts[parts == only]
     order = np.argsort(-parts, kind="stable")  # labeled ones last: they lie on top
     shapes = [_point(x(points[i, 0]), y(points[i, 1]), int(classes[i]), int(parts[i]), names) for i in order]
     present = [number for number in range(len(names)) if (classes == number).any()]
