@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
 import time
 from collections.abc import Iterator
@@ -119,6 +120,7 @@ def finish(training: Training, execution: Execution, progress: Progress) -> dict
         "evaluated": "average of the weights" if training.average is not None else run.method.answers,
         "steps": run.steps,
         "seconds": round(training.seconds, 2),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "test": test.to_dict() if test else None,
         "validation": held.to_dict() if held else None,
     }

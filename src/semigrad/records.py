@@ -9,6 +9,7 @@ result.json         final figures; its presence says that the run is finished
 
 from __future__ import annotations
 
+import datetime
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,6 +90,13 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         return self[RESULT].exists()
+
+    @property
+    def date(self) -> datetime.datetime:
+        """When the run was finished; where its result does not say, when that was written."""
+        if isinstance(said := read_json(self[RESULT]).get("finished"), str):
+            return datetime.datetime.fromisoformat(said)
+        return datetime.datetime.fromtimestamp(self[RESULT].stat().st_mtime, datetime.UTC)
 
     def problems(self, run: Run, resume: bool) -> list[str]:
         """Why this run cannot go into this folder."""

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,6 +179,18 @@ def test_what_is_no_folder_of_records_is_said(store):
     store.path.write_text("")
     with pytest.raises(InputError, match="records is no folder"):
         store.check()
+
+
+def test_the_date_is_that_of_the_run_and_not_of_its_files(finished, tmp_path):
+    _, folder = finished
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    os.utime(copy / "result.json", (0, 0))
+    assert record_of(copy).made["date"] == record_of(folder).made["date"]
+    result = json.loads((copy / "result.json").read_text())
+    assert result.pop("finished").startswith("20")
+    (copy / "result.json").write_text(json.dumps(result))
+    os.utime(copy / "result.json", (0, 0))
+    assert record_of(copy).made["date"] == "1970-01-01T00:00:00+00:00"  # what an older version wrote
 
 
 def test_a_check_of_places_leaves_nothing_behind(tmp_path):

@@ -175,14 +175,13 @@ def record_of(folder: Path) -> Record:
     if not here.finished:
         raise InputError(f"{folder} holds an unfinished run. Go on with semigrad train --resume --out {folder}.")
     written, result = read_json(here[RUN]), read_json(here[RESULT])
-    finished = datetime.datetime.fromtimestamp(here[RESULT].stat().st_mtime, datetime.UTC)
     try:
         environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
         record = Record(
             key=run.key,
             run=run.to_dict(),
             data={**written["data"], "split": written["split"], "test_read": written["test_read"]},
-            made={"date": finished.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
+            made={"date": here.date.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
             result=_without_large_confusion(result),
             curve=thin(read_metrics(here[METRICS])),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import semigrad
+from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
 from semigrad.files import make_folder, read_json, write_whole
 from semigrad.metrics import read_metrics
@@ -102,8 +102,7 @@ def _classes(here: RunFolder, inside: Inside | None) -> Sequence[str]:
 def _date(here: RunFolder) -> str:
     if not here.finished:
         return "not yet"
-    moment = datetime.datetime.fromtimestamp(here[RESULT].stat().st_mtime, datetime.UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC")
+    return moment(here.date.isoformat())
 
 
 def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
