@@ -6,10 +6,11 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
 from semigrad.data import open_dataset
-from semigrad.data.digits import held_out
+from semigrad.data.digits import held_out, read
 
 
 def test_every_digit_is_in_one_part_with_its_own_label(tmp_path: Path) -> None:
@@ -41,3 +42,13 @@ def test_every_class_is_in_both_parts_and_weak_views_are_shifts_without_flip(tmp
     np.testing.assert_array_equal(middle, data.train.raw(np.array([3])))
     up = data.train.weak(np.array([3]), np.array([[0.9, 0.5, 0.0, 0.0, 0.0]]))
     np.testing.assert_array_equal(up[:, :, :-1], data.train.raw(np.array([3]))[:, :, 1:])
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_file_is_read_as_scikit_learn_reads_it(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    bunch = load_digits()
+    if not there:
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+    pixels, labels = read()
+    assert np.array_equal(pixels, bunch.data)
+    assert np.array_equal(labels, bunch.target)

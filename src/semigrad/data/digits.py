@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 
@@ -14,15 +16,28 @@ TEST_SIZE = 500
 
 def load(request: Request) -> Dataset:
     """1,297 training and 500 test images; no flip, because a mirrored digit is another or none."""
-    from sklearn.datasets import load_digits  # here, because importing scikit-learn takes a second
-
-    bunch = load_digits()
-    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)[:, None]  # (N, 1, 8, 8); the originals are 0..16
-    labels = np.asarray(bunch.target)
+    pixels, labels = read()
+    images = np.rint(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     classes = tuple(str(digit) for digit in range(10))
     test = held_out(len(images))
     train = np.setdiff1d(np.arange(len(images)), test)
     return from_arrays("digits", classes, images[train], labels[train], images[test], labels[test], pad=1)
+
+
+def read() -> tuple[np.ndarray, np.ndarray]:
+    """(N, 64) pixels from 0 to 16 and (N,) classes. From the file inside scikit-learn, since to import that takes a
+    second or two; by its own function where a version has the file elsewhere."""
+    package = importlib.util.find_spec("sklearn")
+    assert package is not None
+    assert package.origin is not None
+    file = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    if not file.exists():
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        return bunch.data, bunch.target
+    rows = np.loadtxt(file, delimiter=",")
+    return rows[:, :-1], rows[:, -1].astype(np.int64)
 
 
 def held_out(count: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from semigrad.core import Method, Task, length
+from semigrad.core import Method, Task, length, random_state_kept
 from semigrad.data.split import DataSpec
 from semigrad.experiments.experiment import Cell
 from semigrad.methods import (
@@ -261,7 +261,8 @@ def _task_of(run: Run) -> tuple[tuple[int, int, int], int]:
 def network_size(model: Model, shape: tuple[int, int, int], classes: int) -> tuple[int, int]:
     """Multiplications of convolutions and matrices for one example, and how many layers there are of all kinds.
 
-    On torch's device `meta`, which computes shapes only."""
+    Run on torch's device `meta`, which computes shapes only; built on the processor, since drawing initial weights on
+    `meta` makes torch load its compiler first."""
     ones = (1.0,) * shape[0]
     counted: list[int] = []
 
@@ -269,14 +270,14 @@ def network_size(model: Model, shape: tuple[int, int, int], classes: int) -> tup
         weight: torch.Tensor = layer.weight  # type: ignore[assignment]
         counted.append(output[0].numel() * weight[0].numel())
 
-    with torch.device("meta"), torch.no_grad():
+    with random_state_kept(torch.device("cpu")), torch.no_grad():
         task = Task(tuple(map(str, range(classes))), shape, ones, ones, 1, 1, 1, (1 / classes,) * classes, nn.Module)
-        network = model.build(task).eval()
+        network = model.build(task).eval().to("meta")
         layers = [layer for layer in network.modules() if not list(layer.children())]
         for layer in layers:
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 layer.register_forward_hook(count)
-        network(torch.empty(1, *shape))
+        network(torch.empty(1, *shape, device="meta"))
     return sum(counted), len(layers)
 
 

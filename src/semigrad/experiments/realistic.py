@@ -19,12 +19,14 @@ SIX_DIGITS = ("0", "1", "2", "3", "4", "5")
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def columns(layer: Layer, classes: tuple[str, ...], pool: int, sizes: tuple[int, ...]) -> dict[str, Layer]:
+def columns(
+    layer: Layer, classes: tuple[str, ...], pool: int, sizes: tuple[int, ...], shares: tuple[float, ...] = SHARES
+) -> dict[str, Layer]:
     """Mismatch: a pool of one size, more and more of it of classes without labels. Amount: smaller and smaller pools
     without mismatch."""
     known: Layer = {**layer, "classes": classes}
     mismatch: dict[str, Layer] = {
-        f"mismatch {share:.0%}": {**known, "mismatch": share, "unlabeled": pool} for share in SHARES
+        f"mismatch {share:.0%}": {**known, "mismatch": share, "unlabeled": pool} for share in shares
     }
     return mismatch | {f"{size} unlabeled": {**known, "unlabeled": size} for size in sizes}
 
@@ -37,7 +39,7 @@ def runs(named: dict[str, Layer], chosen: Chosen) -> dict[Place, Layer]:
     }
 
 
-_SMOKE = columns({**SMOKE, "data": "digits@12"}, SIX_DIGITS, 240, (60,))
+_SMOKE = columns({**SMOKE, "data": "digits@12"}, SIX_DIGITS, 240, (60,), (0.0, 0.5, 1.0))
 _LAPTOP = columns({**LAPTOP_DIGITS, "data": "digits@24"}, SIX_DIGITS, 480, (60, 120, 240))
 _PAPER = columns({"data": "cifar10@2400", "recipe": "paper-cifar10"}, ANIMALS, 19_200, (2400, 4800, 9600))
 

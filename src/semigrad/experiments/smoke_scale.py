@@ -48,8 +48,9 @@ def figure_labels() -> Plan:
 
 
 def figure_features() -> Plan:
-    few = {column: {**layer, "unlabeled": 200} for column, layer in digits(20).items()}  # t-SNE takes most of the time
-    return Plan(1, grid([LABELED_ONLY, OURS], few), NOTES)
+    small: Layer = {"classes": ("0", "1", "2"), "unlabeled": 60}  # t-SNE takes most of the time
+    columns = {column: {**layer, **small} for column, layer in digits(12).items()}
+    return Plan(1, grid([LABELED_ONLY, OURS], columns), NOTES)
 
 
 def ablation(named: dict[str, Layer]) -> Plan:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 FEWEST_ROWS = 5
 """Below so many rows an order agrees with another too easily by chance to speak of."""
@@ -63,7 +63,7 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> tup
     differences = np.subtract(values, baseline)
     if len(differences) < 2:
         return float(differences.mean()), math.nan
-    half = stats.t.ppf(0.975, len(differences) - 1) * differences.std(ddof=1) / math.sqrt(len(differences))
+    half = stdtrit(len(differences) - 1, 0.975) * differences.std(ddof=1) / math.sqrt(len(differences))
     return float(differences.mean()), float(half)
 
 
@@ -85,4 +85,6 @@ def agreement(ours: Mapping[str, float], published: Mapping[str, float]) -> Agre
     first, second = [ours[row] for row in rows], [published[row] for row in rows]
     if len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    return Agreement(float(stats.kendalltau(first, second).statistic), len(rows))
+    from scipy.stats import kendalltau  # a second to load, and few tables need it
+
+    return Agreement(float(kendalltau(first, second).statistic), len(rows))

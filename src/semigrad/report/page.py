@@ -23,7 +23,6 @@ from semigrad.report.charts import Chart
 from semigrad.report.compare_parts import comparison_context, outcome_of
 from semigrad.report.inside import Inside, look_inside
 from semigrad.report.provenance import command_of, error_words, facts_table, headline, settings_table
-from semigrad.report.raster import save_png
 from semigrad.report.run_parts import Section, attempt, whole
 from semigrad.report.standalone import as_text, asset, stand_alone
 from semigrad.saved import load_run
@@ -134,6 +133,8 @@ def _hash(text: str) -> str:
 
 def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Every chart as an SVG and a PNG file that stand by themselves, in the light colors."""
+    from semigrad.report.raster import save_png  # loads matplotlib
+
     make_folder(folder)
     paths = []
     for chart in charts:
