@@ -261,8 +261,7 @@ def _task_of(run: Run) -> tuple[tuple[int, int, int], int]:
 def network_size(model: Model, shape: tuple[int, int, int], classes: int) -> tuple[int, int]:
     """Multiplications of convolutions and matrices for one example, and how many layers there are of all kinds.
 
-    Run on torch's device `meta`, which computes shapes only; built on the processor, since drawing initial weights on
-    `meta` makes torch load its compiler first."""
+    One example is run: on torch's device `meta`, which computes shapes only, torch would load its compiler first."""
     ones = (1.0,) * shape[0]
     counted: list[int] = []
 
@@ -272,12 +271,12 @@ def network_size(model: Model, shape: tuple[int, int, int], classes: int) -> tup
 
     with random_state_kept(torch.device("cpu")), torch.no_grad():
         task = Task(tuple(map(str, range(classes))), shape, ones, ones, 1, 1, 1, (1 / classes,) * classes, nn.Module)
-        network = model.build(task).eval().to("meta")
+        network = model.build(task).eval()
         layers = [layer for layer in network.modules() if not list(layer.children())]
         for layer in layers:
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 layer.register_forward_hook(count)
-        network(torch.empty(1, *shape, device="meta"))
+        network(torch.zeros(1, *shape))
     return sum(counted), len(layers)
 
 

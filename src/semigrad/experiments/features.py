@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -94,10 +93,10 @@ def features_of(net: Network, examples: Examples, positions: np.ndarray) -> np.n
 def compare(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
     """The energy distance of two samples and what chance alone gives for samples of these sizes; both also as shares
     of the largest distance (0: the same distribution, 1: two points apart), which no scale of features changes."""
-    largest = 2 * cdist(first, second).mean()
+    largest = 2 * _distances(first, second).mean()
     distance = energy_distance(first, second)
     everything = np.concatenate([first, second])
-    typical = cdist(everything, everything).sum() / (len(everything) * (len(everything) - 1))
+    typical = _distances(everything, everything).sum() / (len(everything) * (len(everything) - 1))
     by_chance = typical * (1 / len(first) + 1 / len(second))  # the mean over all ways to deal the examples out again
     figures = {"distance": distance, "by_chance": by_chance}
     shares = {"share": distance / largest, "share_by_chance": by_chance / largest} if largest else {}
@@ -106,7 +105,16 @@ def compare(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
 
 def energy_distance(first: np.ndarray, second: np.ndarray) -> float:
     """2 E|X − Y| − E|X − X'| − E|Y − Y'| over all pairs of rows, Euclidean: never negative, 0 for equal samples."""
-    return float(2 * cdist(first, second).mean() - cdist(first, first).mean() - cdist(second, second).mean())
+    within = _distances(first, first).mean() + _distances(second, second).mean()
+    return float(2 * _distances(first, second).mean() - within)
+
+
+def _distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Between every two rows."""
+    from scipy.spatial.distance import cdist
+
+    pairwise: np.ndarray = cdist(first, second)
+    return pairwise
 
 
 def silhouette(part: Part) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def moment(date: str) -> str:
 def entries(outcome: Outcome) -> list[Entry]:
     """Every cell that the experiment has at this scale or the paper printed a number for, column by column."""
     experiment, baseline = outcome.experiment, outcome.experiment.rows[0]
-    planned = {(cell.row, cell.column) for cell in experiment.cells(outcome.scale, 1)}
+    planned = experiment.plans[outcome.scale].runs
 
     def entry(row: str, column: str) -> Entry:
         values = outcome.values(row, column)
