@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from semigrad.loop import train
 from semigrad.records import RESULT, RUN, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
-from semigrad.signals import Stopped, deaf_children, interruptible
+from semigrad.signals import Stop, Stopped, deaf_children, interruptible
 
 Result = dict[str, Any]
 
@@ -28,8 +29,11 @@ def train_all(
     tell: Callable[[Path, Result], None],
     failed: Callable[[Path, InputError], None] | None = None,
     device: str = "cpu",
+    alive: Callable[[list[Path]], None] = lambda under_way: None,
+    silence: float = 30.0,
 ) -> dict[Path, Result]:
-    """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes.
+    """Train every run into its folder, going on with what was begun; `tell` hears of each result as it comes, and
+    `alive` of the runs under way when there was none for `silence` seconds.
 
     A run that cannot be trained (it diverges) ends them all, unless there is `failed` to hear of it."""
     results = {path: read_json(path / RESULT) for path, run in runs.items() if _is_finished(run, path)}
@@ -40,22 +44,21 @@ def train_all(
         with deaf_children():
             missing = {path: run for path, run in runs.items() if path not in results}
             paths = {pool.submit(_train_one, run, path, device): path for path, run in missing.items()}
-        waiting = set(paths)
+
+        def under_way(running: list[Future[Result]]) -> None:
+            alive([paths[future] for future in running[:jobs]])  # the pool counts the next one among them
+
         try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                if stop.number:
-                    raise Stopped(stop.number, "Stopped; everything is saved. The same command goes on.")
-                for future in done:
-                    path = paths[future]
-                    try:
-                        results[path] = future.result()
-                    except InputError as error:
-                        if failed is None:
-                            raise
-                        failed(path, error)
-                    else:
-                        tell(path, results[path])
+            for future in _as_they_end(paths, stop, silence, under_way):
+                path = paths[future]
+                try:
+                    results[path] = future.result()
+                except InputError as error:
+                    if failed is None:
+                        raise
+                    failed(path, error)
+                else:
+                    tell(path, results[path])
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - others:
@@ -67,6 +70,24 @@ def train_all(
                 ) from error
             raise
     return results
+
+
+def _as_they_end(
+    futures: Iterable[Future[Result]], stop: Stop, silence: float, alive: Callable[[list[Future[Result]]], None]
+) -> Iterator[Future[Result]]:
+    waiting, heard = dict.fromkeys(futures), time.monotonic()
+    while waiting:
+        done = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done
+        if stop.number:
+            raise Stopped(stop.number, "Stopped; everything is saved. The same command goes on.")
+        for future in done:
+            del waiting[future]
+            yield future
+        if done:
+            heard = time.monotonic()
+        elif time.monotonic() - heard > silence:
+            alive([future for future in waiting if future.running()])
+            heard = time.monotonic()
 
 
 def _is_finished(run: Run, path: Path) -> bool:

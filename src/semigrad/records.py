@@ -95,7 +95,10 @@ class RunFolder:
     def date(self) -> datetime.datetime:
         """When the run was finished; where its result does not say, when that was written."""
         if isinstance(said := read_json(self[RESULT]).get("finished"), str):
-            return datetime.datetime.fromisoformat(said)
+            try:
+                return datetime.datetime.fromisoformat(said)
+            except ValueError as error:
+                raise InputError(f"{self[RESULT]} is damaged: {said!r} is no date.") from error
         return datetime.datetime.fromtimestamp(self[RESULT].stat().st_mtime, datetime.UTC)
 
     def problems(self, run: Run, resume: bool) -> list[str]:

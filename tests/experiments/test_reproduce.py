@@ -1,6 +1,7 @@
 """Reproductions of a small experiment on digits, in real processes: nothing is computed twice, whatever happens."""
 
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,17 @@ def test_a_run_that_diverges_leaves_its_cell_empty_and_the_others_go_on(tmp_path
     assert "Labeled-Only, digits@10, seed 0: cannot be trained. Step" in told[1]
     assert "not finite" in told[1]
     assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0"]
+
+
+def test_who_waits_hears_how_far_the_runs_are(tmp_path):
+    made = experiment(data=("digits@10",), seeds=1)
+    runs = {place: {**layer, "steps": 400} for place, layer in made.plans["smoke"].runs.items()}
+    _, told = go_through(tmp_path, made=replace(made, plans={"smoke": Plan(1, runs)}), jobs=2, silence=0.5)
+    lines = [line for line in told if line.startswith("Under way: ")]
+    steps = [int(step) for step in re.findall(r"Ours, digits@10, seed 0 at step (\d+) of 400", "".join(lines))]
+    assert steps == sorted(steps)
+    assert steps[-1] > 0
+    assert lines[0].count("seed 0") == 2
 
 
 def test_what_is_not_asked_for_is_shown_where_it_is_on_record(done):

@@ -170,6 +170,7 @@ HARM = {
     "no metrics": (lambda run: (run / "metrics.jsonl").unlink(), "metrics.jsonl holds fewer than two lines"),
     "no figures": (lambda run: change(run / "result.json", lambda r: r.update(test=None)), "the run has measured none"),
     "half figures": (lambda run: change(run / "result.json", lambda r: r["test"].pop("confusion")), "KeyError"),
+    "no date": (lambda run: change(run / "result.json", lambda r: r.update(finished="Tomorrow")), "is no date"),
     "other data": (
         lambda run: change(run / "run.json", lambda r: r["data"].update(fingerprint="0")),
         "is not what it was when the run was trained",

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,20 +27,29 @@ def train_on_cluster(
     device: str,
     keep: Callable[[Run, Record], None],
     failed: Callable[[Run, InputError], None],
+    alive: Callable[[int], None],
+    silence: float,
 ) -> None:
     """Train every run somewhere on the cluster at `address` ("local": a cluster of this machine alone) with one thread;
-    `keep` hears of each record as it comes, `failed` of runs that cannot be trained. Every machine needs semigrad, and
-    the data where this one has them. A run that is stopped there is lost: only finished ones come back."""
+    `keep` hears of each record as it comes, `failed` of runs that cannot be trained, and `alive` of how many are still
+    to come when there was neither for `silence` seconds. Every machine needs semigrad, and the data where this one has
+    them. A run that is stopped there is lost: only finished ones come back."""
     ray = _import_ray()
     _connect(ray, address)
     try:
         with interruptible() as stop:
             task = ray.remote(num_cpus=1, num_gpus=int(device.startswith("cuda")))(train_away)
             waiting = {task.remote(run, with_features, device): run for run in runs}
+            heard = time.monotonic()
             while waiting:
                 done, _ = ray.wait(list(waiting), timeout=0.2)
                 if stop.number:
                     raise Stopped(stop.number, "Stopped; finished runs are on record. The same command goes on.")
+                if done:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > silence:
+                    alive(len(waiting))
+                    heard = time.monotonic()
                 for reference in done:
                     run, result = waiting.pop(reference), _result(ray, reference)
                     failed(run, result) if isinstance(result, InputError) else keep(run, result)

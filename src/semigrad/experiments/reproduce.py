@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from semigrad.experiments.experiment import Cell, Experiment, Scale
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Outcome, Record, Store, record_of
 from semigrad.files import check_writable, make_folder, read_json
+from semigrad.metrics import read_metrics
 from semigrad.parallel import train_all
-from semigrad.records import RUN, RunFolder
+from semigrad.records import METRICS, RUN, RunFolder
 from semigrad.run import Run
 from semigrad.saved import load_run
 from semigrad.setup import load_data, pick_device
@@ -39,12 +40,14 @@ def reproduce(
     device: str = "cpu",
     ray: str | None = None,
     tell: Tell = lambda text: None,
+    silence: float = 30.0,
 ) -> Outcome:
     """What an experiment gives at a scale. Runs on record are not computed; the others are trained into `out`, `jobs`
     at a time on `device`, or on the Ray cluster at the address `ray`, and go on record one by one.
 
     `only` names rows and columns that are to be trained; of the others, what is on record is shown. An interrupted
-    reproduction goes on where it stopped. Runs that cannot be trained are among the outcome's failures."""
+    reproduction goes on where it stopped. Runs that cannot be trained are among the outcome's failures. `tell` hears
+    of every run that ends, and after `silence` seconds without one how far the others are."""
     if jobs < 1:
         raise InputError(f"jobs must be at least 1; given: {jobs}.")
     work = Work(experiment, scale, experiment.cells(scale, seeds), store, tell)
@@ -55,9 +58,12 @@ def reproduce(
         work.check_places(runs, [store.path, out] if ray is None else [store.path])
         tell(f"To train: {len(runs)}; on record in {store.path}: {len(work.records)}.")
         if ray is None:
-            work.train_here(runs, out, jobs, device)
+            work.train_here(runs, out, jobs, device, silence)
         else:
-            train_on_cluster(ray, runs, work.looks_at_features, device, work.keep, work.note_failure)
+            train_on_cluster(
+                ray, runs, work.looks_at_features, device, work.keep, work.note_failure,
+                lambda waiting: tell(f"Still to come from the cluster: {waiting} of {len(runs)}."), silence,
+            )  # fmt: skip
     return work.outcome(_command(experiment, scale, seeds, only))
 
 
@@ -166,7 +172,7 @@ class Work:
         if problems := [line for run in runs for line in self.store.obstacles(run, str(self._fingerprint(run)))]:
             raise InputError(problems)
 
-    def train_here(self, runs: Sequence[Run], out: Path, jobs: int, device: str) -> None:
+    def train_here(self, runs: Sequence[Run], out: Path, jobs: int, device: str, silence: float) -> None:
         """Train in folders below `out`, going on with what was begun there."""
         pick_device(device)  # one message where it is not there, not one for each run
         make_folder(out)
@@ -177,7 +183,18 @@ class Work:
             lambda path, _: self.add(places[path], path),
             lambda path, error: self.note_failure(places[path], error),
             device,
+            lambda paths: self.tell_under_way({path: places[path] for path in paths}),
+            silence,
         )
+
+    def tell_under_way(self, places: Mapping[Path, Run]) -> None:
+        """How far the runs are that are being trained."""
+        steps = {path: read_metrics(path / METRICS)[-1:] for path in places}
+        far = [
+            f"{self._name(run)} at step {steps[path][0]['step'] if steps[path] else 0:,} of {run.steps:,}"
+            for path, run in places.items()
+        ]
+        self.tell(f"Under way: {'; '.join(far)}.")
 
     def _places(self, runs: Sequence[Run], out: Path) -> dict[Path, Run]:
         """A folder for each run that can be trained there."""
@@ -238,8 +255,11 @@ class Work:
 
     def _tell_of(self, run: Run, text: str) -> None:
         self.ended += 1
+        self.tell(f"[{self.ended}/{self.to_train}] {self._name(run)}: {text}")
+
+    def _name(self, run: Run) -> str:
         cell = next(cell for cell in self.cells if cell.run.key == run.key)
-        self.tell(f"[{self.ended}/{self.to_train}] {cell.row}, {cell.column}, seed {run.seed}: {text}")
+        return f"{cell.row}, {cell.column}, seed {run.seed}"
 
     def _complete(self, record: Record | None) -> bool:
         return record is not None and (record.features is not None or not self.looks_at_features)

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import semigrad
+from semigrad.errors import InputError
 from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
 from semigrad.files import make_folder, read_json, write_whole
@@ -101,7 +102,10 @@ def _classes(here: RunFolder, inside: Inside | None) -> Sequence[str]:
 def _date(here: RunFolder) -> str:
     if not here.finished:
         return "not yet"
-    return moment(here.date.isoformat())
+    try:
+        return moment(here.date.isoformat())
+    except InputError as error:
+        return f"not known: {error}"
 
 
 def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
