@@ -8,7 +8,9 @@ import pytest
 import semigrad
 
 LAYERS = [
-    {"errors", "settings", "recipes", "core"},
+    {"errors"},
+    {"fields"},
+    {"settings", "recipes", "core"},
     {"ops", "passes", "augment", "files", "signals"},
     {"metagrad", "models"},
     {"methods", "data"},

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from semigrad.fields import value_problems
+
 CPU = torch.device("cpu")
 
 Terms = dict[str, Tensor]
@@ -176,12 +178,19 @@ class Method(abc.ABC):
     guesses: ClassVar[bool] = False  # `guess` gives "targets"
     soft_targets: ClassVar[bool] = False  # and the loss trains on them as they are, so that they can be adapted
     adapts_targets: ClassVar[bool] = False  # and already does so by the meta-gradient
+    mixes_batches: ClassVar[bool] = False  # labeled rows with unlabeled ones, one by one
     student_view: ClassVar[int] = 0  # which of `views` the network is trained on towards the targets
     answers: ClassVar[str] = "weights of the last step"  # who `predictor` is, for the record
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         """Sentences for settings that cannot work, alone or with these batch sizes."""
-        return []
+        found = value_problems(self)
+        if self.mixes_batches and batch != unlabeled_batch:
+            found.append(
+                f"{type(self).__name__} mixes labeled with unlabeled rows, so both batches must be of one size; given: "
+                f"batch {batch} and unlabeled_batch {unlabeled_batch}. Make them equal."
+            )
+        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         """The memory: teacher, second student, discriminator, ensemble."""
@@ -264,7 +273,7 @@ class Modifier(Method):
         return self.host.answers
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        return self.host.problems(batch, unlabeled_batch)
+        return self.host.problems(batch, unlabeled_batch) + value_problems(self, f" of {type(self).__name__}")
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

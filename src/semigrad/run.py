@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import typing
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from semigrad.core import Method, Modifier, length
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
+from semigrad.fields import type_problems
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, parts
 from semigrad.models import MODELS, Model, SmallConv
 from semigrad.recipes import DEFAULTS, RECIPES, Layer
@@ -117,7 +117,7 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
     method = _build_method(merged.pop("method"), problems)
     model = _build(MODELS, "model", merged.pop("model"), problems)
-    problems += _type_problems(Settings, merged, "")
+    problems += type_problems(Settings, merged, "")
     if problems:
         raise InputError(problems)
     return Run(data=data, method=method, model=model, **merged)
@@ -168,7 +168,7 @@ def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: l
         return None
     known = {f.name for f in dataclasses.fields(table[name])} - host.keys()
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
-    wrong += _type_problems(table[name], fields, f"{kind} {name}: ")
+    wrong += type_problems(table[name], fields, f"{kind} {name}: ")
     if not wrong and None not in host.values():
         try:
             return table[name](**host, **fields)
@@ -176,41 +176,6 @@ def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: l
             wrong = error.problems
     problems += wrong
     return None
-
-
-def _type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
-    """A sentence for every value whose type is not the field's."""
-    hints = typing.get_type_hints(cls)
-    return [
-        f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
-        for name, value in values.items()
-        if name in hints and not _matches(value, hints[name])
-    ]
-
-
-def _matches(value: Any, hint: Any) -> bool:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal:
-        return value in arguments
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_matches(item, arguments[0]) for item in value)
-    if arguments:  # a union
-        return any(_matches(value, argument) for argument in arguments)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
-
-
-def _words(hint: Any) -> str:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Literal:
-        return " or ".join(repr(argument) for argument in arguments)
-    if origin is tuple:
-        return f"a list of {_words(arguments[0]).removeprefix('a ')}s"
-    if arguments:
-        return " or ".join(_words(argument) for argument in arguments)
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
-    return words.get(hint, str(hint))
 
 
 def _named_method(method: Method) -> dict[str, Any]:

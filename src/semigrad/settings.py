@@ -6,30 +6,32 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from semigrad.fields import Count, NotNegative, Positive, Share, ShareBelowOne, Whole, value_problems
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How long, with which batches, which optimizer and which schedule; lengths up to 1 are shares of the run."""
 
-    steps: int = 1000
+    steps: Count = 1000
     """Number of optimizer steps."""
     seed: int = 0
     """Seed of the split, the initial weights and every random draw."""
-    batch: int = 64
+    batch: Count = 64
     """Labeled examples a step."""
-    unlabeled_batch: int | None = None
+    unlabeled_batch: Count | None = None
     """Unlabeled examples a step; None: as many as labeled ones."""
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     """The optimizer."""
-    lr: float = 0.1
+    lr: Positive = 0.1
     """Learning rate at its peak."""
-    momentum: float = 0.9
+    momentum: ShareBelowOne = 0.9
     """Momentum of SGD, and the first decay rate of Adam and AdamW."""
-    momentum_end: float | None = None
+    momentum_end: ShareBelowOne | None = None
     """Momentum from the first milestone on; schedule `gaussian` moves there along its fall. None: no change."""
     nesterov: bool = False
     """Nesterov's variant of momentum, with SGD."""
-    weight_decay: float = 1e-4
+    weight_decay: NotNegative = 1e-4
     """Weight decay."""
     schedule: Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"] = "cosine"
     """How the learning rate falls after the warm-up; linear and gaussian only from the first milestone on."""
@@ -39,33 +41,33 @@ class Settings:
     """Length of the rise of the learning rate at the beginning: a share of the run up to 1, above that steps."""
     warmup_shape: Literal["linear", "gaussian"] = "linear"
     """How it rises: linearly from 0, or as exp(−5 (1 − t)²)."""
-    milestones: tuple[float, ...] = (0.75, 0.875)
+    milestones: tuple[NotNegative, ...] = (0.75, 0.875)
     """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps. Schedules `linear`
     and `gaussian` fall from the first one on."""
-    decay: float = 0.1
+    decay: Positive = 0.1
     """Factor of schedule `step`."""
-    average: float = 0.0
+    average: ShareBelowOne = 0.0
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
     include_labeled: bool = False
     """Put the labeled examples into the unlabeled pool too."""
     classes: tuple[str, ...] = ()
     """The classes to tell apart, where not all; the others can only be in the unlabeled pool."""
-    unlabeled: int | None = None
+    unlabeled: Count | None = None
     """Size of the unlabeled pool, equal per class; None: all the rest."""
-    mismatch: float = 0.0
+    mismatch: Share = 0.0
     """Share of the unlabeled pool that is of classes other than `classes`."""
-    validation: int = 0
+    validation: Whole = 0
     """Examples held out of the training part, equal per class, to choose settings on."""
-    validate_every: int = 0
+    validate_every: Whole = 0
     """Measure the validation error every so many steps; 0: only after training."""
-    test_every: int = 0
+    test_every: Whole = 0
     """Measure test and training error every so many steps, for a curve; nothing is selected on them. 0: only the test
     error, once, after training."""
-    feature_noise: float = 0.1
+    feature_noise: NotNegative = 0.1
     """Feature arrays: noise in weak and strong views, in standard deviations of each feature."""
-    feature_dropout: float = 0.0
+    feature_dropout: ShareBelowOne = 0.0
     """Feature arrays: share of the features that strong views drop, the others being scaled up."""
-    feature_mask: float = 0.2
+    feature_mask: ShareBelowOne = 0.2
     """Feature arrays: share of the features that strong views replace by their mean."""
     image_size: int | None = None
     """Height and width to bring images to, for folder and imagenet; None: the data's default."""
@@ -82,41 +84,14 @@ class Settings:
         falls = self.schedule in ("linear", "gaussian")
         first = min((m * self.steps if m <= 1 else m for m in self.milestones[:1]), default=self.steps)
         checks = {
-            f"steps must be at least 1; given: {self.steps}.": self.steps >= 1,
-            f"batch must be at least 1; given: {self.batch}.": self.batch >= 1,
-            f"unlabeled_batch must be at least 1; given: {self.unlabeled_batch}.": (
-                self.unlabeled_batch is None or self.unlabeled_batch >= 1
-            ),
-            f"lr must be positive and finite; given: {self.lr}.": 0 < self.lr < math.inf,
-            f"momentum must lie in [0, 1); given: {self.momentum}.": 0 <= self.momentum < 1,
-            f"momentum_end must lie in [0, 1); given: {self.momentum_end}.": (
-                self.momentum_end is None or 0 <= self.momentum_end < 1
-            ),
-            f"average must lie in [0, 1); given: {self.average}.": 0 <= self.average < 1,
-            f"weight_decay must be finite and not negative; given: {self.weight_decay}.": (
-                0 <= self.weight_decay < math.inf
-            ),
             f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
                 0 <= self.warmup <= max(self.steps, 1)
             ),
-            f"unlabeled must be at least 1; given: {self.unlabeled}.": self.unlabeled is None or self.unlabeled >= 1,
-            f"mismatch is a share, from 0 to 1; given: {self.mismatch}.": 0 <= self.mismatch <= 1,
-            f"feature_noise must be finite and not negative; given: {self.feature_noise}.": (
-                0 <= self.feature_noise < math.inf
-            ),
-            f"feature_dropout and feature_mask must lie in [0, 1); given: {self.feature_dropout} and "
-            f"{self.feature_mask}.": 0 <= self.feature_dropout < 1 and 0 <= self.feature_mask < 1,
-            f"milestones must not be negative; given: {self.milestones}.": all(m >= 0 for m in self.milestones),
             f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the run; "
             f"given: milestones {self.milestones}.": not falls or first < self.steps,
             "momentum_end needs a milestone from which on it holds.": self.momentum_end is None or self.milestones,
             f"cosine_length must be finite and at least 1; given: {self.cosine_length}.": (
                 1 <= self.cosine_length < math.inf
-            ),
-            f"decay must be positive; given: {self.decay}.": self.decay > 0,
-            f"validation must not be negative; given: {self.validation}.": self.validation >= 0,
-            f"test_every and validate_every must not be negative; given: {self.test_every}, {self.validate_every}.": (
-                self.test_every >= 0 and self.validate_every >= 0
             ),
             "validate_every needs a validation part: give validation too.": not self.validate_every or self.validation,
             "nesterov needs SGD with a momentum above 0.": (
@@ -124,7 +99,7 @@ class Settings:
             ),
             f"image_size must be at least 4; given: {self.image_size}.": self.image_size is None or self.image_size > 3,
         }
-        return [sentence for sentence, holds in checks.items() if not holds]
+        return value_problems(self) + [sentence for sentence, holds in checks.items() if not holds]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,23 +108,17 @@ class Execution:
 
     device: str = "auto"
     """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
-    threads: int | None = None
+    threads: Count | None = None
     """Threads of the processor; None: torch's own choice. Bit-identical results need the same number."""
-    workers: int = 2
+    workers: Whole = 2
     """Processes that read ahead where examples are in files."""
-    checkpoint_every: int = 100
+    checkpoint_every: Count = 100
     """Steps between checkpoints; more where writing would take over 2 % of the time."""
-    log_every: int | None = None
+    log_every: Count | None = None
     """Steps between lines of metrics.jsonl; None: 200 lines in all."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder too (needs the extra `tensorboard`)."""
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""
-        checks = {
-            f"threads must be at least 1; given: {self.threads}.": self.threads is None or self.threads >= 1,
-            f"workers must not be negative; given: {self.workers}.": self.workers >= 0,
-            f"checkpoint_every must be at least 1; given: {self.checkpoint_every}.": self.checkpoint_every >= 1,
-            f"log_every must be at least 1; given: {self.log_every}.": self.log_every is None or self.log_every >= 1,
-        }
-        return [sentence for sentence, holds in checks.items() if not holds]
+        return value_problems(self)

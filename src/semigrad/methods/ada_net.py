@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.fields import Count, NotNegative, Positive
 from semigrad.ops import cross_entropy_rows, mix, one_hot, soft_cross_entropy
 from semigrad.passes import eval_mode, feature_width, features, head
 
@@ -45,13 +46,13 @@ class AdaNet(Method):
 
     mixup: bool = True
     """Interpolate labeled and unlabeled examples, pair by pair."""
-    gamma: float = 1.0
+    gamma: Positive = 1.0
     """Shape γ of the Beta(γ, γ) distribution of the mixing weights, with `mixup`."""
     weigh_by_lambda: bool = True
     """With mixup: weigh the cross-entropy of each example by its share λ of the labeled one, as the original code."""
-    hidden: int = 1024
+    hidden: Count = 1024
     """Width of the two hidden layers of the discriminator."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the domain term."""
 
     @property
@@ -62,20 +63,9 @@ class AdaNet(Method):
     def soft_targets(self) -> bool:  # type: ignore[override]
         return self.mixup
 
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if self.mixup and batch != unlabeled_batch:
-            found.append(
-                f"mixup pairs labeled with unlabeled examples, so both batches must be of one size; given: batch "
-                f"{batch} and unlabeled_batch {unlabeled_batch}. Make them equal, or turn mixup off."
-            )
-        if not 0 < self.gamma < math.inf:
-            found.append(f"gamma must be positive and finite; given: {self.gamma}.")
-        if self.hidden < 1:
-            found.append(f"hidden must be at least 1; given: {self.hidden}.")
-        if not 0 <= self.weight < math.inf:
-            found.append(f"weight must be finite and not negative; given: {self.weight}.")
-        return found
+    @property
+    def mixes_batches(self) -> bool:  # type: ignore[override]
+        return self.mixup
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         width = feature_width(net, task.shape)

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.fields import NotNegative, Several
 from semigrad.ops import entropy, soft_cross_entropy
 from semigrad.passes import eval_mode
 
@@ -39,17 +40,17 @@ class CoTraining(Method):
     )
     answers: ClassVar[str] = "first network"
 
-    networks: int = 2
+    networks: Several = 2
     """How many networks are trained together."""
-    agreement: float = 10.0
+    agreement: NotNegative = 10.0
     """Weight λ_cot of the agreement on unlabeled examples."""
-    difference: float = 0.5
+    difference: NotNegative = 0.5
     """Weight λ_dif of withstanding the other network's adversarial examples."""
-    epsilon: float = 0.02
+    epsilon: NotNegative = 0.02
     """Size ε of the adversarial change of every pixel or feature."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of both terms that pairs of networks share."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     joint: bool = False
     """Labeled and unlabeled rows share one pass and its batch statistics, as where a batch is drawn from both."""
@@ -57,16 +58,6 @@ class CoTraining(Method):
     @property
     def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("weak",) * self.networks
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if self.networks < 2:
-            found.append(f"networks must be at least 2; given: {self.networks}.")
-        for name in ("agreement", "difference", "epsilon", "weight", "ramp"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                found.append(f"{name} must be finite and not negative; given: {value}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

@@ -17,7 +17,6 @@ whichever student is the better on test data.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.fields import NotNegative, Share
 from semigrad.ops import squared_error
 
 
@@ -41,28 +41,18 @@ class DualStudent(Method):
     guesses: ClassVar[bool] = True
     answers: ClassVar[str] = "first student"
 
-    stability: float = 1.0
+    stability: NotNegative = 1.0
     """Weight λ₁ of each student's consistency with itself."""
-    stabilization: float = 1.0
+    stabilization: NotNegative = 1.0
     """Weight λ₂ of learning from the other student."""
-    threshold: float = 0.8
+    threshold: Share = 0.8
     """Confidence ξ that a stable prediction exceeds in one of the views."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of both unlabeled terms."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        for name in ("stability", "stabilization", "weight", "ramp"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                found.append(f"{name} must be finite and not negative; given: {value}.")
-        if not 0 <= self.threshold <= 1:
-            found.append(f"threshold must lie in [0, 1]; given: {self.threshold}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

@@ -15,7 +15,6 @@ running statistics to the host.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
+from semigrad.fields import NotNegative
 from semigrad.ops import entropy
 from semigrad.passes import statistics_kept, watch
 
@@ -33,15 +33,10 @@ class EntropyMinimization(Method):
 
     paper: ClassVar[str] = "Grandvalet, Bengio: Semi-supervised Learning by Entropy Minimization, 2004"
 
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the entropy."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            return [f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}."]
-        return []
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (u,) = batch.labeled, batch.unlabeled
@@ -58,9 +53,9 @@ class Ent(Modifier):
 
     paper: ClassVar[str] = "Grandvalet, Bengio: Semi-supervised Learning by Entropy Minimization, 2004"
 
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the entropy."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
@@ -70,10 +65,6 @@ class Ent(Modifier):
             found.append(f"ent needs unlabeled examples; {name} looks at none. Use entropy-minimization instead.")
         if any(isinstance(host, EntropyMinimization | Ent) or getattr(host, "entropy", 0) for host in self.hosts()):
             found.append("The host minimizes the entropy already; raise its weight instead of adding ent.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(
-                f"weight and ramp of ent must be finite and not negative; given: {self.weight} and {self.ramp}."
-            )
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:

@@ -12,7 +12,6 @@ both belong to the run. Its learning rate, cos(7πk/16K), is a schedule of the r
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.fields import NotNegative
 from semigrad.ops import cross_entropy_rows, one_hot
 from semigrad.passes import both_batches, statistics_kept
 
@@ -38,22 +38,14 @@ class FixMatch(Method):
     soft_targets: ClassVar[bool] = True
     student_view: ClassVar[int] = 1
 
-    threshold: float = 0.95
+    threshold: NotNegative = 0.95
     """Confidence τ from which on a row counts."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w (λ_u) of the unlabeled term."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps; the paper has none."""
     joint: bool = True
     """Labeled and strong rows share one pass and its batch statistics, as in the original code."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not 0 <= self.threshold < math.inf:
-            found.append(f"threshold must be finite and not negative; given: {self.threshold}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         weak, _ = batch.unlabeled

@@ -17,7 +17,6 @@ so that w = 0 is labeled-only training, and there is neither clipping nor smooth
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.fields import NotNegative, PositiveShare
 from semigrad.ops import one_hot
 from semigrad.passes import feature_width, features, head
 
@@ -48,22 +48,14 @@ class MemoryAssisted(Method):
 
     paper: ClassVar[str] = "Chen, Zhu, Gong: Semi-Supervised Deep Learning with Memory, 2018"
 
-    eta: float = 0.5
+    eta: PositiveShare = 0.5
     """Rate η at which the memory follows the labeled batch."""
     distance: Literal["euclidean", "l1"] = "euclidean"
     """Distance between features and keys: the paper's, or the original code's sum of absolute differences."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the memory term."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length of the linear rise of w, which the original has not: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not 0 < self.eta <= 1:
-            found.append(f"eta must lie in (0, 1]; given: {self.eta}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         return ClassMemory(len(task.classes), feature_width(net, task.shape))

@@ -19,7 +19,6 @@ all by the share of labeled rows in its batch. Its second head for consistency i
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -29,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
+from semigrad.fields import NotNegative, Positive
 from semigrad.passes import both_batches
 
 
@@ -45,28 +45,18 @@ class MeanTeacher(Method):
     soft_targets: ClassVar[bool] = True
     answers: ClassVar[str] = "teacher: average of the student's weights"
 
-    horizon: float = 0.05
+    horizon: Positive = 0.05
     """Length of the teacher's memory, 1/(1 − α): a share of the run up to 1, above that steps."""
     distance: Literal["squared", "kl"] = "squared"
     """Distance to the teacher's prediction: squared error, or KL(teacher ‖ student), as the original on ImageNet."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the distance, squared error summed over the classes, at the end of the ramp."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
     joint: bool = False
     """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not 0 < self.horizon < math.inf:
-            found.append(f"horizon must be positive and finite; given: {self.horizon}.")
-        if self.distance not in ("squared", "kl"):
-            found.append(f'distance must be "squared" or "kl"; given: {self.distance}.')
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

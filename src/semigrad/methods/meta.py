@@ -14,13 +14,13 @@ After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Modifier
+from semigrad.fields import NotNegative
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
 
 
@@ -31,7 +31,7 @@ class Meta(Modifier):
     paper: ClassVar[str] = "Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, 2021"
     adapts_targets: ClassVar[bool] = True
 
-    beta: float | Literal["lr"] = "lr"
+    beta: NotNegative | Literal["lr"] = "lr"
     """Meta learning rate β; "lr" follows the learning rate."""
     scale: Scale = "printed"
     """Whether β is in Algorithm 2's scale, or in Equation 11's, which carries α/B."""
@@ -49,8 +49,6 @@ class Meta(Modifier):
             found.append(f"meta adapts soft targets of unlabeled examples; {name} trains on none.")
         elif self.host.adapts_targets:
             found.append(f"{name} has the meta-gradient already; meta on top of it makes no sense.")
-        if self.beta != "lr" and not 0 <= self.beta < math.inf:
-            found.append(f'beta of meta must be "lr" or a finite number of at least 0; given: {self.beta}.')
         return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:

@@ -18,7 +18,6 @@ for each example, and β is the learning rate. As printed, Algorithm 2 neither p
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,6 +25,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.fields import NotNegative, Positive
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
 from semigrad.ops import mix, one_hot, soft_cross_entropy, squared_error
 
@@ -41,11 +41,11 @@ class MetaGradient(Method):
     """Adapt the pseudo-labels by the meta-gradient and train on them with the consistency term."""
     mixup: bool = True
     """Interpolate labeled and unlabeled examples, pair by pair."""
-    gamma: float = 1.0
+    gamma: Positive = 1.0
     """Shape γ of the Beta(γ, γ) distribution of the mixing weights, with `mixup`."""
     labeled_term: bool = True
     """Without mixup: train on the labeled examples too (off: Algorithm 1)."""
-    beta: float | Literal["lr"] = "lr"
+    beta: NotNegative | Literal["lr"] = "lr"
     """Meta learning rate β; "lr" follows the learning rate."""
     scale: Scale = "printed"
     """Whether β is in Algorithm 2's scale, or in Equation 11's, which carries α/B."""
@@ -55,9 +55,9 @@ class MetaGradient(Method):
     """Mode of the network during the meta step."""
     project: Projection = "clip"
     """How new pseudo-labels return to the simplex."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the consistency term, which there is only with `meta`."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 
     @property
@@ -68,19 +68,12 @@ class MetaGradient(Method):
     def soft_targets(self) -> bool:  # type: ignore[override]
         return self.guesses
 
+    @property
+    def mixes_batches(self) -> bool:  # type: ignore[override]
+        return self.mixup
+
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if self.mixup and batch != unlabeled_batch:
-            found.append(
-                f"mixup pairs labeled with unlabeled examples, so both batches must be of one size; given: batch "
-                f"{batch} and unlabeled_batch {unlabeled_batch}. Make them equal, or turn mixup off."
-            )
-        if not 0 < self.gamma < math.inf:
-            found.append(f"gamma must be positive and finite; given: {self.gamma}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        if self.beta != "lr" and not 0 <= self.beta < math.inf:
-            found.append(f'beta must be "lr" or a finite number of at least 0; given: {self.beta}.')
+        found = super().problems(batch, unlabeled_batch)
         if not self.labeled_term and (self.mixup or not self.meta):
             found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
         return found

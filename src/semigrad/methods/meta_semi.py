@@ -17,7 +17,6 @@ mode. Targets are those of Mean Teacher, but in eval mode: noise in them would b
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
+from semigrad.fields import NotNegative, Positive
 from semigrad.metagrad import ForwardMode, pose
 from semigrad.ops import average_into, cross_entropy_rows
 from semigrad.passes import eval_mode
@@ -46,20 +46,12 @@ class MetaSemi(Method):
 
     rule: Literal["sign", "proportional"] = "sign"
     """Weights w_j of the unlabeled examples: 1 where the product is positive, or in proportion to its positive part."""
-    horizon: float = 0.05
+    horizon: Positive = 0.05
     """Memory of the average that gives targets: a share of the run up to 1, above that steps."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the unlabeled term."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not 0 < self.horizon < math.inf:
-            found.append(f"horizon must be positive and finite; given: {self.horizon}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

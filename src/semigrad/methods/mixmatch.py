@@ -15,7 +15,6 @@ the loss is the cross-entropy of the labeled rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ import torch
 from torch import nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.fields import Count, NotNegative, Positive
 from semigrad.ops import interleave, mix, one_hot, sharpen, soft_cross_entropy, squared_error
 from semigrad.passes import statistics_kept
 
@@ -37,38 +37,22 @@ class MixMatch(Method):
     )
     guesses: ClassVar[bool] = True
     soft_targets: ClassVar[bool] = True
+    mixes_batches: ClassVar[bool] = True
 
-    copies: int = 2
+    copies: Count = 2
     """Number K of weak views of each unlabeled row."""
-    temperature: float = 0.5
+    temperature: Positive = 0.5
     """Temperature T of sharpening; 1 changes nothing."""
-    alpha: float = 0.75
+    alpha: Positive = 0.75
     """Shape α of the Beta(α, α) distribution of the mixing weights."""
-    weight: float = 7.5
+    weight: NotNegative = 7.5
     """Weight w (λ_U) of the unlabeled term."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 
     @property
     def views(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("weak",) * self.copies
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if batch != unlabeled_batch:
-            found.append(
-                f"labeled and unlabeled rows are exchanged between their batches, so both must be of one size; given: "
-                f"batch {batch} and unlabeled_batch {unlabeled_batch}. Make them equal."
-            )
-        if self.copies < 1:
-            found.append(f"copies must be at least 1; given: {self.copies}.")
-        if not (0 < self.temperature < math.inf and 0 < self.alpha < math.inf):
-            found.append(
-                f"temperature and alpha must be positive and finite; given: {self.temperature} and {self.alpha}."
-            )
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         predictions = []

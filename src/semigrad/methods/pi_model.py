@@ -13,7 +13,6 @@ divides the cross-entropy by the whole batch. Its weights (100 times the share o
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.fields import NotNegative
 from semigrad.passes import both_batches, statistics_kept
 
 
@@ -32,9 +32,9 @@ class PiModel(Method):
     views: ClassVar[tuple[str, ...]] = ("weak", "weak")
     guesses: ClassVar[bool] = True
 
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the squared error, summed over the classes, at the end of the ramp."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     detach: bool = False
     """Stop the gradient in the second branch: its prediction is then a target."""
@@ -46,11 +46,6 @@ class PiModel(Method):
     @property
     def soft_targets(self) -> bool:  # type: ignore[override]
         return self.detach  # what carries a gradient cannot be replaced
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            return [f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}."]
-        return []
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         with clock.masks("second branch"), statistics_kept(net):

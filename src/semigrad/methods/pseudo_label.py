@@ -12,7 +12,6 @@ counts every row. The mean is over all rows, also those below τ.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
+from semigrad.fields import NotNegative, Share
 from semigrad.ops import cross_entropy_rows, one_hot
 from semigrad.passes import eval_mode
 
@@ -35,20 +35,12 @@ class PseudoLabel(Method):
     guesses: ClassVar[bool] = True
     soft_targets: ClassVar[bool] = True
 
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the cross-entropy to the pseudo-labels, at the end of the ramp."""
-    ramp: float = 0.4
+    ramp: NotNegative = 0.4
     """Length T of the linear rise of w: a share of the run up to 1, above that steps."""
-    threshold: float = 0.0
+    threshold: Share = 0.0
     """Confidence τ below which a row does not count."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        if not 0 <= self.threshold <= 1:
-            found.append(f"threshold must be between 0 and 1; given: {self.threshold}.")
-        return found
 
     @torch.no_grad()
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:

@@ -17,7 +17,6 @@ of strong(x).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +27,7 @@ from torch.nn import functional as F
 from semigrad.augment import CTA_DRAWS, CTAugment, match_score
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
 from semigrad.errors import InputError
+from semigrad.fields import Count, NotNegative, Positive, Share
 from semigrad.ops import cross_entropy_rows, interleave, mix, one_hot, sharpen, soft_cross_entropy
 from semigrad.passes import eval_mode, feature_width, features, statistics_kept
 
@@ -72,54 +72,34 @@ class ReMixMatch(Method):
     needs_images: ClassVar[bool] = True
     guesses: ClassVar[bool] = True
     soft_targets: ClassVar[bool] = True
+    mixes_batches: ClassVar[bool] = True
 
-    copies: int = 2
+    copies: Count = 2
     """Number K of strong copies of each unlabeled row."""
-    temperature: float = 0.5
+    temperature: Positive = 0.5
     """Temperature T of sharpening; 1 changes nothing."""
-    alpha: float = 0.75
+    alpha: Positive = 0.75
     """Shape α of the Beta(α, α) distribution of the mixing weights."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of all unlabeled terms."""
-    mixed: float = 1.5
+    mixed: NotNegative = 1.5
     """Weight m (λ_U) of the mixed unlabeled rows."""
-    anchor: float = 0.5
+    anchor: NotNegative = 0.5
     """Weight a (λ_Û1) of the first strong copy, unmixed."""
-    rotation: float = 0.5
+    rotation: NotNegative = 0.5
     """Weight c (λ_r) of telling turns apart."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the linear rise r of m and a: a share of the run up to 1, above that steps."""
-    depth: int = 2
+    depth: Count = 2
     """Number of operations of CTAugment one after the other."""
-    cta_threshold: float = 0.8
+    cta_threshold: Share = 0.8
     """Strengths are used whose rate is at least this share of the best one's."""
-    cta_decay: float = 0.99
+    cta_decay: Share = 0.99
     """How much of a rate stays when a probe is scored."""
 
     @property
     def views(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("weak",) * (1 + self.copies)  # of the others the strong copies are made
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if batch != unlabeled_batch:
-            found.append(
-                f"labeled and unlabeled rows are exchanged between their batches, so both must be of one size; given: "
-                f"batch {batch} and unlabeled_batch {unlabeled_batch}. Make them equal."
-            )
-        for name in ("copies", "depth"):
-            if getattr(self, name) < 1:
-                found.append(f"{name} must be at least 1; given: {getattr(self, name)}.")
-        for name in ("temperature", "alpha"):
-            if not 0 < getattr(self, name) < math.inf:
-                found.append(f"{name} must be positive and finite; given: {getattr(self, name)}.")
-        for name in ("weight", "mixed", "anchor", "rotation", "ramp"):
-            if not 0 <= getattr(self, name) < math.inf:
-                found.append(f"{name} must be finite and not negative; given: {getattr(self, name)}.")
-        for name in ("cta_threshold", "cta_decay"):
-            if not 0 <= getattr(self, name) <= 1:
-                found.append(f"{name} must be between 0 and 1; given: {getattr(self, name)}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         if not self.rotation:

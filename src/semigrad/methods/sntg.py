@@ -16,7 +16,6 @@ pass of its own.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Modifier, Terms
+from semigrad.fields import NotNegative, Positive
 from semigrad.passes import features, statistics_kept, watch
 
 
@@ -33,11 +33,11 @@ class SNTG(Modifier):
 
     paper: ClassVar[str] = "Luo, Zhu, Li, Ren, Zhang: Smooth Neighbors on Teacher Graphs, 2018"
 
-    weight: float = 0.4
+    weight: NotNegative = 0.4
     """Weight k of the term."""
-    margin: float = 1.0
+    margin: Positive = 1.0
     """Distance m from which on a pair of different classes is left alone."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of the weight: a share of the run up to 1, above that steps."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
@@ -46,11 +46,6 @@ class SNTG(Modifier):
             found.append(f"sntg needs targets of unlabeled examples; {name} has none.")
         if any(isinstance(host, SNTG) for host in self.hosts()):
             found.append(f"{name} has the term of sntg already; it can be there only once.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf and 0 < self.margin < math.inf):
-            found.append(
-                "weight and ramp of sntg must be finite and not negative, its margin finite and positive; given: "
-                f"{self.weight}, {self.ramp} and {self.margin}."
-            )
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:

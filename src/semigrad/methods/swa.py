@@ -31,6 +31,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
 
 from semigrad.core import Batch, Clock, Modifier, Task, derive_seed, random_state_kept, seed_network
+from semigrad.fields import Count, PositiveShare
 from semigrad.ops import average_into
 
 
@@ -38,27 +39,23 @@ from semigrad.ops import average_into
 class _Averaging(Modifier):
     """A cyclic learning rate, a running mean of the weights, and statistics estimated for it."""
 
-    start: float = 0.6
+    start: PositiveShare = 0.6
     """Where the cycles begin, ℓ, as a share of the run."""
     period: float = 0.7
     """Length of the cosine, ℓ₀, in runs; at least `start`."""
     cycle: float = 0.1
     """Length of a cycle, c, as a share of the run."""
-    batches: int = 100
+    batches: Count = 100
     """Batches over which the statistics of BatchNorm are estimated anew."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
         if any(isinstance(host, _Averaging) for host in self.hosts()):
             found.append("The host averages its weights along a cyclic learning rate already; once is enough.")
-        if not 0 < self.start <= 1:
-            found.append(f"start is a share of the run, above 0 and up to 1; given: {self.start}.")
         if not self.start <= self.period < math.inf:
             found.append(f"period must be finite and at least start ({self.start}); given: {self.period}.")
         if not 0 < self.cycle <= self.start:
             found.append(f"cycle must be positive and at most start ({self.start}); given: {self.cycle}.")
-        if self.batches < 1:
-            found.append(f"batches must be at least 1; given: {self.batches}.")
         return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:

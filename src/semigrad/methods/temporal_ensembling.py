@@ -15,7 +15,6 @@ share of labeled rows in its batch.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.fields import NotNegative, ShareBelowOne
 from semigrad.passes import both_batches
 
 
@@ -35,24 +35,16 @@ class TemporalEnsembling(Method):
     guesses: ClassVar[bool] = True
     soft_targets: ClassVar[bool] = True
 
-    decay: float = 0.6
+    decay: ShareBelowOne = 0.6
     """Decay α of the average of an example's predictions, for each of its visits."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the squared error, summed over the classes, at the end of the ramp."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length T of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
     joint: bool = False
     """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not 0 <= self.decay < 1:
-            found.append(f"decay must be at least 0 and below 1; given: {self.decay}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

@@ -29,6 +29,7 @@ from torch.autograd import grad
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, exact_gradients
+from semigrad.fields import Count, NotNegative, Positive
 from semigrad.models.vae import VAE
 from semigrad.ops import divergence, entropy, unit_rows
 from semigrad.passes import statistics_kept
@@ -45,41 +46,28 @@ class TNAR(Method):
     )
     guesses: ClassVar[bool] = True
 
-    tangent: float = 1.0
+    tangent: NotNegative = 1.0
     """Length ε₁ of the perturbation along the manifold, to first order, in units of x."""
-    normal: float = 0.5
+    normal: NotNegative = 0.5
     """Length ε₂ of the perturbation at right angles to the manifold, in units of x."""
-    zeta: float = 1.0
+    zeta: NotNegative = 1.0
     """Pull ζ of the normal direction away from the tangent one, in units of the curvature H."""
-    xi: float = 1e-2
+    xi: Positive = 1e-2
     """Step ξ at which H is measured, in units of x; far below it a sure network gives rounding in single precision."""
-    cg: int = 4
+    cg: Count = 4
     """Iterations of conjugate gradients for each tangent step."""
-    iterations: int = 1
+    iterations: Count = 1
     """Steps of each power iteration."""
-    entropy: float = 1.0
+    entropy: NotNegative = 1.0
     """Weight λ of the entropy of unlabeled predictions."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of all unlabeled terms."""
-    latent: int = 32
+    latent: Count = 32
     """Numbers in the VAE's code; at most half as many as in an example, or no direction would be normal."""
-    width: int = 32
+    width: Count = 32
     """Channels of the VAE's first convolution; for feature arrays, an eighth of its hidden units."""
-    vae_steps: float = 0.5
+    vae_steps: NotNegative = 0.5
     """How long the VAE is trained before step 0: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        for name in ("tangent", "normal", "zeta", "entropy", "weight", "vae_steps"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                found.append(f"{name} must be finite and not negative; given: {value}.")
-        if not 0 < self.xi < math.inf:
-            found.append(f"xi must be positive and finite; given: {self.xi}.")
-        for name in ("cg", "iterations", "latent", "width"):
-            if getattr(self, name) < 1:
-                found.append(f"{name} must be at least 1; given: {getattr(self, name)}.")
-        return found
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
+from semigrad.fields import NotNegative, ShareBelowOne
 from semigrad.ops import divergence, entropy, squared_error
 from semigrad.passes import features, head, statistics_kept, watch
 
@@ -63,15 +64,6 @@ def _term(net: nn.Module, target: Tensor, x2: Tensor, delta: float, distance: Di
     return _distance(distance, target, logits)
 
 
-def _problems(delta: float, weight: float, ramp: float) -> list[str]:
-    found = []
-    if not 0 <= delta < 1:
-        found.append(f"delta of vadd must be at least 0 and below 1, as some feature must stay; given: {delta}.")
-    if not (0 <= weight < math.inf and 0 <= ramp < math.inf):
-        found.append(f"weight and ramp of vadd must be finite and not negative; given: {weight} and {ramp}.")
-    return found
-
-
 @dataclass(frozen=True)
 class VAdD(Method):
     """The prediction must not change when the features that matter most for the change are dropped."""
@@ -81,22 +73,16 @@ class VAdD(Method):
     guesses: ClassVar[bool] = True  # not soft_targets: they have a gradient
     student_view: ClassVar[int] = 1
 
-    delta: float = 0.05
+    delta: ShareBelowOne = 0.05
     """Largest share δ of the features of an example that is dropped."""
     distance: Distance = "kl"
     """D between two predictions: KL, or squared error summed over the classes."""
-    entropy: float = 0.0
+    entropy: NotNegative = 0.0
     """Weight e of the entropy of f(x₁), within `weight`; it has no ramp. The original's is 1."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight of both unlabeled terms, the largest value of λ."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of λ: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = _problems(self.delta, self.weight, self.ramp)
-        if not 0 <= self.entropy < math.inf:
-            found.append(f"entropy must be finite and not negative; given: {self.entropy}.")
-        return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         with clock.masks("first"):
@@ -121,17 +107,17 @@ class VAdDTerm(Modifier):
     paper: ClassVar[str] = VAdD.paper
     own_views: ClassVar[tuple[str, ...]] = ("weak",)
 
-    delta: float = 0.05
+    delta: ShareBelowOne = 0.05
     """Largest share δ of the features of an example that is dropped."""
     distance: Distance = "kl"
     """D between two predictions: KL, or squared error summed over the classes."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight of the term, the largest value of λ."""
-    ramp: float = 0.2
+    ramp: NotNegative = 0.2
     """Length of the Gaussian rise of λ: a share of the run up to 1, above that steps."""
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = super().problems(batch, unlabeled_batch) + _problems(self.delta, self.weight, self.ramp)
+        found = super().problems(batch, unlabeled_batch)
         if not self.host.views:
             found.append(f"vadd needs unlabeled examples; {type(self.host).__name__} looks at none.")
         if any(isinstance(host, VAdD | VAdDTerm) for host in self.hosts()):

@@ -21,7 +21,6 @@ BatchNorm's statistics anew before it tests.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms, exact_gradients
+from semigrad.fields import Count, NotNegative, Positive
 from semigrad.ops import divergence, unit_rows
 from semigrad.passes import statistics_kept
 
@@ -41,28 +41,16 @@ class VAT(Method):
     paper: ClassVar[str] = "Miyato, Maeda, Koyama, Ishii: Virtual Adversarial Training, 2018"
     guesses: ClassVar[bool] = True  # not soft_targets: the network is trained on u + r, which is no view
 
-    epsilon: float = 1.0
+    epsilon: NotNegative = 1.0
     """Length ε of the perturbation of one example, in units of the [0, 1] image."""
-    xi: float = 0.01
+    xi: Positive = 0.01
     """Length ξ of the step at which the power iteration takes its gradient, in the same units."""
-    iterations: int = 1
+    iterations: Count = 1
     """Number K of power iterations; each costs a pass forward and one back."""
-    weight: float = 1.0
+    weight: NotNegative = 1.0
     """Weight w of the adversarial term."""
-    ramp: float = 0.0
+    ramp: NotNegative = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
-
-    def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
-        found = []
-        if not (0 <= self.epsilon < math.inf and 0 < self.xi < math.inf):
-            found.append(
-                f"epsilon must be finite and not negative, xi finite and positive; given: {self.epsilon} and {self.xi}."
-            )
-        if self.iterations < 1:
-            found.append(f"iterations must be at least 1; given: {self.iterations}.")
-        if not (0 <= self.weight < math.inf and 0 <= self.ramp < math.inf):
-            found.append(f"weight and ramp must be finite and not negative; given: {self.weight} and {self.ramp}.")
-        return found
 
     @torch.no_grad()
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.models import settings
+from semigrad.fields import NotNegative, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GaussianNoise, GlobalAverage, NormalizedLinear, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
 from semigrad.models.weight_norm import MeanOnlyBatchNorm2d, WeightNormConv2d
@@ -49,20 +49,15 @@ class ConvLarge(Model):
     """BatchNorm; weight normalization and BatchNorm (fastSWA, Dual Student); or the former and mean-only (tempens)"""
     dropout: Dropout = "channel"
     """what dropout zeroes: whole channels, single elements (VAT, tempens), or nothing"""
-    drop: float = 0.5
+    drop: ShareBelowOne = 0.5
     """probability of dropout"""
-    noise: float = 0.0
+    noise: NotNegative = 0.0
     """standard deviation of the Gaussian noise on the normalized input in training (tempens: 0.15)"""
     top_norm: bool = False
     """BatchNorm on the logits (VAT and ADA-Net on SVHN)"""
 
     def __post_init__(self) -> None:
-        settings.refuse(
-            settings.choice("norm", self.norm, get_args(Norm)),
-            settings.choice("dropout", self.dropout, get_args(Dropout)),
-            settings.share("drop", self.drop),
-            settings.at_least(0, "noise", self.noise),
-        )
+        refuse(value_problems(self))
 
     def build(self, task: Task) -> Network:
         # The noise follows the normalization, as in the originals, whose inputs were whitened beforehand.

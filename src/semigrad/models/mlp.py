@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.models import settings
+from semigrad.fields import Count, ShareBelowOne, Whole, refuse, value_problems
 from semigrad.models.network import Model, Network, Normalize
 
 Activation = Literal["relu", "tanh"]
@@ -18,11 +18,11 @@ Activation = Literal["relu", "tanh"]
 class MLP(Model):
     """`depth` layers of linear, BatchNorm, activation and dropout; at depth 0, multinomial logistic regression."""
 
-    width: int = 256
+    width: Count = 256
     """units of each hidden layer"""
-    depth: int = 2
+    depth: Whole = 2
     """number of hidden layers"""
-    drop: float = 0.0
+    drop: ShareBelowOne = 0.0
     """probability of dropout behind each hidden layer"""
     activation: Activation = "relu"
     """nonlinearity of the hidden layers"""
@@ -30,12 +30,7 @@ class MLP(Model):
     """BatchNorm before each activation"""
 
     def __post_init__(self) -> None:
-        settings.refuse(
-            settings.at_least(1, "width", self.width),
-            settings.at_least(0, "depth", self.depth),
-            settings.share("drop", self.drop),
-            settings.choice("activation", self.activation, get_args(Activation)),
-        )
+        refuse(value_problems(self))
 
     def build(self, task: Task) -> Network:
         layers: list[nn.Module] = []

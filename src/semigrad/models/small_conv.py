@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.models import settings
+from semigrad.fields import Count, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
 
@@ -25,17 +25,13 @@ class SmallConv(Model):
 
     smallest: ClassVar[int | None] = 4  # below, a 3 x 3 kernel sees more padding than image
 
-    widths: tuple[int, ...] = (24, 48, 96)
+    widths: tuple[Count, ...] = (24, 48, 96)
     """filters of each block"""
-    drop: float = 0.25
+    drop: ShareBelowOne = 0.25
     """probability of dropping a channel between blocks"""
 
     def __post_init__(self) -> None:
-        settings.refuse(
-            settings.at_least(1, "number of widths", len(self.widths)),
-            *(settings.at_least(1, "widths", width) for width in self.widths),
-            settings.share("drop", self.drop),
-        )
+        refuse(value_problems(self) + ([] if self.widths else ["widths needs at least one width; given: none."]))
 
     def build(self, task: Task) -> Network:
         layers: list[nn.Module] = []

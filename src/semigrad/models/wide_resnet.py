@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from semigrad.core import Task
-from semigrad.models import settings
+from semigrad.fields import Count, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
 
@@ -49,13 +49,13 @@ class WideResNet28(Model):
 
     smallest: ClassVar[int | None] = 8  # the last group sees 2 x 2
 
-    width: int = 2
+    width: Count = 2
     """factor on the widths 16, 32 and 64 of the three groups (FixMatch on CIFAR-100: 8)"""
-    momentum: float = 0.1
+    momentum: ShareBelowOne = 0.1
     """share of the newest batch in BatchNorm's running statistics (the *Match papers: 0.001)"""
 
     def __post_init__(self) -> None:
-        settings.refuse(settings.at_least(1, "width", self.width), settings.share("momentum", self.momentum))
+        refuse(value_problems(self))
 
     def build(self, task: Task) -> Network:
         layers: list[nn.Module] = [nn.Conv2d(task.shape[0], 16, 3, padding=1, bias=False)]

@@ -1,0 +1,111 @@
+"""What a field of settings may hold, said in its type: `weight: NotNegative = 1.0`, `distance: Literal["kl", ...]`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+from semigrad.errors import InputError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers that a field may hold, and how to say so."""
+
+    words: str
+    holds: Callable[[float], bool]
+
+
+Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
+Several = Annotated[int, Range("at least 2", lambda value: value >= 2)]
+Whole = Annotated[int, Range("at least 0", lambda value: value >= 0)]
+Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value < math.inf)]
+NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
+Share = Annotated[float, Range("between 0 and 1", lambda value: 0 <= value <= 1)]
+PositiveShare = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
+ShareBelowOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
+
+
+def value_problems(settings: Any, owner: str = "") -> list[str]:
+    """A sentence for every field of a dataclass that holds a number outside its range or a word it does not know;
+    `owner` follows the name where several have fields of that name."""
+    return [
+        f"{name}{owner} must be {_allowed(hint)}; given: {value!r}."
+        for name, hint in _hints_of_fields(settings.__class__).items()
+        if not _fits(value := getattr(settings, name), hint)
+    ]
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise what is wrong, if anything is."""
+    if problems:
+        raise InputError(problems)
+
+
+@cache
+def _hints_of_fields(cls: type) -> Mapping[str, Any]:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError:  # a class made inside a function, whose names cannot be looked up: nothing is known of its fields
+        return {}
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_fits(item, hint) for item in value)
+    if isinstance(value, str):
+        return not (words := _within(hint, str)) or value in words
+    return not isinstance(value, int | float) or all(bounds.holds(value) for bounds in _within(hint, Range))
+
+
+def _allowed(hint: Any) -> str:
+    words = " or ".join(repr(word) for word in _within(hint, str))
+    return ", or ".join([*(bounds.words for bounds in _within(hint, Range)), *([words] if words else [])])
+
+
+def _within(hint: Any, kind: type) -> list[Any]:
+    """The ranges, or the words, that a type has in it: `NotNegative | Literal["lr"]` has one of each."""
+    if isinstance(hint, kind):
+        return [hint]
+    return [found for part in typing.get_args(hint) for found in _within(part, kind)]
+
+
+def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
+    """A sentence for every value whose type is not the field's."""
+    hints = typing.get_type_hints(cls)
+    return [
+        f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
+        for name, value in values.items()
+        if name in hints and not _matches(value, hints[name])
+    ]
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_matches(item, arguments[0]) for item in value)
+    if arguments:  # a union
+        return any(_matches(value, argument) for argument in arguments)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _words(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return " or ".join(repr(argument) for argument in arguments)
+    if origin is tuple:
+        return f"a list of {_words(arguments[0]).removeprefix('a ')}s"
+    if arguments:
+        return " or ".join(_words(argument) for argument in arguments)
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
+    return words.get(hint, str(hint))
