@@ -67,6 +67,25 @@ def batch(
     )
 
 
+def doubled(given: Batch) -> Batch:
+    """The same examples in double precision."""
+    return given.map(lambda x: x.double())
+
+
+class WithStatistics(nn.Module):
+    """A network on feature arrays whose first layer keeps running statistics of what passes through."""
+
+    def __init__(self, momentum: float = 0.1, drop: float = 0.0):
+        super().__init__()
+        self.norm, self.drop, self.head = nn.BatchNorm1d(6, momentum=momentum), nn.Dropout(drop), nn.Linear(6, 3)
+
+    def features(self, x):
+        return self.drop(self.norm(x))
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
 class Trial:
     """A method with its network and memory, ready for a few steps of plain SGD."""
 

@@ -14,13 +14,9 @@ from semigrad.core import Clock
 from semigrad.methods.ada_net import AdaNet, reverse_gradient
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 SMALL = AdaNet(hidden=12)
-
-
-def doubled(given):
-    return given.map(lambda x: x.double())
 
 
 def drawn(rows, gamma=1.0, clock=CLOCK):

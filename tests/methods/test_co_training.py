@@ -13,11 +13,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.co_training import CoTraining, attack, jensen_shannon
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
-
-
-def doubled(given):
-    return given.map(lambda x: x.double())
+from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 
 class Calm(Trial):

@@ -12,13 +12,9 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.dual_student import DualStudent, who_learns
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
+from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 A, B = torch.tensor([0.9, 0.1]).double(), torch.tensor([0.1, 0.9]).double()
-
-
-def doubled(given):
-    return given.map(lambda x: x.double())
 
 
 class Pair(Trial):

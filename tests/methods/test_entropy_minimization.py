@@ -17,13 +17,13 @@ from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.tnar import TNAR
 from semigrad.methods.vadd import VAdD
-from tests.laws import CLOCK, Trial, batch
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
 
 def given(method, seed=3):
-    return batch(method, seed=seed).map(lambda x: x.double())
+    return doubled(batch(method, seed=seed))
 
 
 def entropy_by_hand(logits):
@@ -149,18 +149,6 @@ def test_a_host_with_an_entropy_of_its_own_is_refused(host):
     assert any("already" in problem for problem in Ent(host).problems(8, 8))
     without = replace(host, entropy=0.0)
     assert Ent(without).problems(8, 8) == []
-
-
-class WithStatistics(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-    def features(self, x):
-        return self.norm(x)
-
-    def forward(self, x):
-        return self.head(self.features(x))
 
 
 @pytest.mark.parametrize("way", ["trains", "no_grad", "passes by"])

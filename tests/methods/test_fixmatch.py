@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods import Meta, Supervised
 from semigrad.methods.fixmatch import FixMatch
-from tests.laws import CLOCK, Trial, batch
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 
 def trial(method, drop=0.0):
@@ -24,7 +24,7 @@ def trial(method, drop=0.0):
 
 
 def double(method, seed=5):
-    return batch(method, seed=seed).map(lambda x: x.double())
+    return doubled(batch(method, seed=seed))
 
 
 def dividing(method):
@@ -94,36 +94,23 @@ def test_a_joint_pass_is_two_passes_where_rows_do_not_meet():
         assert torch.allclose(value, two.terms(double(two.method))[name], rtol=1e-10)
 
 
-class Normed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.BatchNorm1d(6, momentum=1.0), nn.Linear(6, 4), nn.Tanh())
-        self.head = nn.Linear(4, 3)
-
-    def features(self, x):
-        return self.body(x)
-
-    def forward(self, x):
-        return self.head(self.features(x))
-
-
 @pytest.mark.parametrize("joint", [True, False])
 def test_running_statistics_are_those_of_labeled_and_strong_rows(joint):
     torch.manual_seed(0)
-    net, method = Normed().double(), FixMatch(joint=joint)
+    net, method = WithStatistics(momentum=1.0).double(), FixMatch(joint=joint)
     given = double(method)
     guess = method.guess(net, nn.Module(), given, CLOCK)
-    assert net.body[0].num_batches_tracked == 0  # the weak pass moves nothing
+    assert net.norm.num_batches_tracked == 0  # the weak pass moves nothing
     with CLOCK.masks("weak"):
-        other = Normed().double()
+        other = WithStatistics(momentum=1.0).double()
         other.load_state_dict(net.state_dict())
         normed = other(given.unlabeled[0]).softmax(1)
     assert torch.equal(guess["targets"].argmax(1), normed.argmax(1))  # it is in train mode: statistics of the batch
     method.loss(net, nn.Module(), given, guess, CLOCK)
     (x,), (_, strong) = given.labeled, given.unlabeled
     expected = torch.cat([x, strong]) if joint else strong  # the last pass, at momentum 1
-    assert torch.allclose(net.body[0].running_mean, expected.mean(0), rtol=1e-12)
-    assert net.body[0].num_batches_tracked == (1 if joint else 2)
+    assert torch.allclose(net.norm.running_mean, expected.mean(0), rtol=1e-12)
+    assert net.norm.num_batches_tracked == (1 if joint else 2)
 
 
 def test_adapted_targets_are_soft_and_the_mask_stays():

@@ -12,11 +12,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.ma_dnn import MemoryAssisted
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, network, task
-
-
-def doubled(given):
-    return given.map(lambda x: x.double())
+from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 
 def warm(method, **options):

@@ -13,13 +13,13 @@ from semigrad.core import Clock
 from semigrad.methods.mean_teacher import MeanTeacher
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, task
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled, task
 
 DOUBLE = torch.float64
 
 
 def both(seed=3):
-    return batch(MeanTeacher(), seed=seed).map(lambda x: x.double())
+    return doubled(batch(MeanTeacher(), seed=seed))
 
 
 def scripted(method, steps, count):
@@ -115,18 +115,9 @@ def test_kl_is_finite_where_a_probability_has_become_zero():
     assert found[1].item() == pytest.approx(math.log(2))
 
 
-class WithStatistics(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.drop, self.head = nn.BatchNorm1d(6), nn.Dropout(0.5), nn.Linear(6, 3)
-
-    def forward(self, x):
-        return self.head(self.drop(self.norm(x)))
-
-
 def test_the_teacher_runs_in_train_mode_with_statistics_of_its_own():
     torch.manual_seed(0)
-    net, given, method = WithStatistics().double(), both(), MeanTeacher()
+    net, given, method = WithStatistics(drop=0.5).double(), both(), MeanTeacher()
     memory = method.init(net, task()).double()
     student, teacher = copy.deepcopy(net), copy.deepcopy(memory.teacher)
     guess = method.guess(net, memory, given, CLOCK)

@@ -14,7 +14,7 @@ from semigrad.core import Clock, Method
 from semigrad.metagrad import Unrolled, kl_divergence, meta_pseudo_labels
 from semigrad.methods import FixMatch, Meta, MetaGradient, MixMatch, PseudoLabel, Supervised
 from semigrad.ops import average_into
-from tests.laws import Trial, batch
+from tests.laws import Trial, batch, doubled
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def test_on_a_self_target_it_is_the_method_of_the_paper_without_mixup(operator):
 def test_on_a_teacher_it_equals_the_double_backward():
     trial = Trial(Meta(Teacher(), beta=0.5), dtype=torch.float64)
     trial.steps(0, 5)
-    given = batch(Teacher(), seed=9).map(lambda x: x.double())
+    given = doubled(batch(Teacher(), seed=9))
     host = Teacher().guess(trial.net, trial.memory.host, given, CLOCK)["targets"]
     found = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
     with CLOCK.masks("meta"):
@@ -95,7 +95,7 @@ def test_a_small_step_on_the_new_targets_lowers_the_labeled_loss_more():
     """What the targets are for: after one SGD step towards them the labeled loss is lower than after one towards q."""
     trial = Trial(Meta(Teacher(), beta=0.5, project="none"), drop=0.0, dtype=torch.float64)
     trial.steps(0, 3)
-    given = batch(Teacher(), seed=4).map(lambda x: x.double())
+    given = doubled(batch(Teacher(), seed=4))
     host = Teacher().guess(trial.net, trial.memory.host, given, CLOCK)["targets"]
     adapted = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
 
@@ -139,7 +139,7 @@ def test_on_hosts_with_weighted_rows_it_equals_a_double_backward_by_hand(host):
     off at 0 and divided by the sum."""
     trial = Trial(Meta(host, beta=0.5), dtype=torch.float64)
     trial.steps(0, 3)
-    given = batch(host, seed=9).map(lambda x: x.double())
+    given = doubled(batch(host, seed=9))
     guess = host.guess(trial.net, trial.memory.host, given, CLOCK)
     weights = guess.get("weights", torch.ones(8, dtype=torch.float64))
     net, q = trial.net.eval(), guess["targets"].clone().requires_grad_()

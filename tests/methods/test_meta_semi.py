@@ -14,11 +14,7 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.meta_semi import MetaSemi
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch
-
-
-def double(given):
-    return given.map(lambda x: x.double())
+from tests.laws import CLOCK, Trial, batch, doubled
 
 
 def products(net, given, targets):
@@ -48,7 +44,7 @@ def trial():
 def test_weights_from_gradients_of_single_examples(trial, rule):
     seen = set()
     for seed in range(6):
-        given = double(batch(trial.method, seed=seed))
+        given = doubled(batch(trial.method, seed=seed))
         guess = MetaSemi(rule=rule).guess(trial.net, trial.memory, given, CLOCK)
         expected = products(trial.net, given, guess["targets"])
         weights = (expected > 0).double()
@@ -60,7 +56,7 @@ def test_weights_from_gradients_of_single_examples(trial, rule):
 
 
 def test_targets_are_the_teachers_on_the_other_view_in_eval_mode(trial):
-    given = double(batch(trial.method))
+    given = doubled(batch(trial.method))
     targets = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
     teacher = copy.deepcopy(trial.memory.teacher).eval()
     assert torch.equal(targets, teacher(given.unlabeled[1]).softmax(1))
@@ -71,7 +67,7 @@ def test_targets_are_the_teachers_on_the_other_view_in_eval_mode(trial):
 @pytest.mark.parametrize(("rule", "denominator"), [("sign", 8), ("proportional", 1)])
 def test_the_term_is_a_mean_over_all_rows_or_a_weighted_sum(trial, rule, denominator):
     method = MetaSemi(rule=rule, weight=3.0)
-    given, net = double(batch(method)), copy.deepcopy(trial.net)
+    given, net = doubled(batch(method)), copy.deepcopy(trial.net)
     guess = method.guess(net, trial.memory, given, CLOCK)
     inner = products(net, given, guess["targets"])
     w = (inner > 0).double() if rule == "sign" else inner.clamp(min=0) / inner.clamp(min=0).sum()
@@ -90,7 +86,7 @@ def test_the_term_is_a_mean_over_all_rows_or_a_weighted_sum(trial, rule, denomin
 
 @pytest.mark.parametrize("rule", ["sign", "proportional"])
 def test_a_small_step_on_the_weighted_loss_lowers_the_labeled_loss(trial, rule):
-    given = double(batch(trial.method, seed=3))
+    given = doubled(batch(trial.method, seed=3))
     net = copy.deepcopy(trial.net).eval()
     method = MetaSemi(rule=rule)
     guess = method.guess(net, trial.memory, given, CLOCK)
@@ -116,7 +112,7 @@ def test_an_example_that_opposes_the_labels_counts_nothing(trial):
             wrong = torch.tensor([0, 1, 1, 1])  # the third is flipped
             return 50.0 * F.one_hot(wrong, 2).double()
 
-    given = dataclasses.replace(double(batch(MetaSemi())), labeled=(x,), labels=y, unlabeled=(x, x))
+    given = dataclasses.replace(doubled(batch(MetaSemi())), labeled=(x,), labels=y, unlabeled=(x, x))
     memory = nn.Module()
     memory.teacher = Labels()
     assert MetaSemi().guess(net, memory, given, CLOCK)["weights"].tolist() == [1, 1, 0, 1]
@@ -129,7 +125,7 @@ def test_nothing_counts_where_the_labeled_gradient_is_zero(trial):
     nn.init.zeros_(net.weight)
     with torch.no_grad():
         net.bias.copy_(torch.tensor([2000.0, 0.0, 0.0]))
-    given = dataclasses.replace(double(batch(MetaSemi())), labels=torch.zeros(8, dtype=torch.long))
+    given = dataclasses.replace(doubled(batch(MetaSemi())), labels=torch.zeros(8, dtype=torch.long))
     memory = nn.Module()
     memory.teacher = nn.Linear(6, 3).double()
     for rule in ("sign", "proportional"):
@@ -168,7 +164,7 @@ def test_statistics_move_by_the_trained_passes_only():
 
     method, net = MetaSemi(), Normed().double()
     memory = method.init(net, None)
-    given = double(batch(method))
+    given = doubled(batch(method))
     before = copy.deepcopy((net.state_dict(), memory.state_dict()))
     guess = method.guess(net, memory, given, CLOCK)
     for old, new in zip(before, (net.state_dict(), memory.state_dict()), strict=True):
@@ -197,7 +193,7 @@ def test_the_meta_gradient_can_adapt_its_targets(trial):
     assert method.problems(8, 8) == []
     memory = nn.Module()
     memory.host = trial.memory
-    given = double(batch(method))
+    given = doubled(batch(method))
     host = MetaSemi().guess(trial.net, trial.memory, given, CLOCK)
     guess = method.guess(trial.net, memory, given, CLOCK)
     assert torch.equal(guess["weights"], host["weights"])

@@ -13,7 +13,7 @@ from semigrad.core import Clock
 from semigrad.methods import Meta
 from semigrad.methods.mixmatch import MixMatch
 from semigrad.ops import interleave, sharpen
-from tests.laws import CLOCK, Trial, batch
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 
 def trial(method, drop=0.0):
@@ -23,7 +23,7 @@ def trial(method, drop=0.0):
 
 
 def double(method, rows=8, seed=5):
-    return batch(method, rows, seed=seed).map(lambda x: x.double())
+    return doubled(batch(method, rows, seed=seed))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -101,31 +101,18 @@ def test_targets_are_sharpened_and_detached():
     assert (entropy(targets) < entropy(mean)).all()
 
 
-class Normed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.BatchNorm1d(6, momentum=1.0), nn.Linear(6, 4), nn.Tanh())
-        self.head = nn.Linear(4, 3)
-
-    def features(self, x):
-        return self.body(x)
-
-    def forward(self, x):
-        return self.head(self.features(x))
-
-
 def test_only_the_first_of_the_interleaved_passes_moves_the_running_statistics():
     torch.manual_seed(0)
-    net, method = Normed().double(), MixMatch(alpha=1e-5)
+    net, method = WithStatistics(momentum=1.0).double(), MixMatch(alpha=1e-5)
     given = double(method, rows=9)
     guess = method.guess(net, nn.Module(), given, CLOCK)
-    assert net.body[0].num_batches_tracked == 0
+    assert net.norm.num_batches_tracked == 0
     inputs = []
-    net.body[0].register_forward_pre_hook(lambda layer, given: inputs.append(given[0].detach()))
+    net.norm.register_forward_pre_hook(lambda layer, given: inputs.append(given[0].detach()))
     method.loss(net, nn.Module(), given, guess, CLOCK)
-    assert net.body[0].num_batches_tracked == 1
+    assert net.norm.num_batches_tracked == 1
     assert len(inputs) == 3
-    assert torch.allclose(net.body[0].running_mean, inputs[0].mean(0), rtol=1e-12)
+    assert torch.allclose(net.norm.running_mean, inputs[0].mean(0), rtol=1e-12)
     lam = CLOCK.draw("mixup", lambda rng, rows: rng.beta(1e-5, 1e-5, rows), 27)
     assert ((lam == 0) | (lam == 1)).all()
     (x,), views = given.labeled, given.unlabeled

@@ -13,13 +13,13 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.pi_model import PiModel
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
 
 def both(method=None, seed=3):
-    return batch(method or PiModel(), seed=seed).map(lambda x: x.double())
+    return doubled(batch(method or PiModel(), seed=seed))
 
 
 def same_views(given):
@@ -100,15 +100,6 @@ def test_targets_can_be_adapted_only_where_they_are_detached():
         trial = Trial(PiModel(detach=detach), dtype=DOUBLE)
         targets = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
         assert targets.requires_grad != detach
-
-
-class WithStatistics(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-    def forward(self, x):
-        return self.head(self.norm(x))
 
 
 def test_the_second_branch_leaves_the_running_statistics_alone():

@@ -12,13 +12,13 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.pseudo_label import PseudoLabel
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch
+from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
 
 def given(seed=3):
-    return batch(PseudoLabel(), seed=seed).map(lambda x: x.double())
+    return doubled(batch(PseudoLabel(), seed=seed))
 
 
 def test_without_dropout_it_is_cross_entropy_to_the_argmax():
@@ -70,15 +70,6 @@ def test_the_weight_rises_linearly(step, share):
     found = Trial(PseudoLabel(), drop=0.0, dtype=DOUBLE).terms(given(), Clock(step, 100, 0.1, 0))["pseudo-label"]
     assert torch.allclose(found, share * full, rtol=1e-12)
     assert full > 0
-
-
-class WithStatistics(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-    def forward(self, x):
-        return self.head(self.norm(x))
 
 
 def test_making_the_labels_moves_no_statistics():

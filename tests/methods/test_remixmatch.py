@@ -15,7 +15,7 @@ from semigrad.core import Clock
 from semigrad.errors import InputError
 from semigrad.methods import Meta
 from semigrad.methods.remixmatch import BATCHES, ReMixMatch, turned
-from tests.laws import CLOCK, Trial, batch, network, task
+from tests.laws import CLOCK, Trial, batch, doubled, network, task
 
 
 def trial(method=None, drop=0.0, steps=10):
@@ -25,7 +25,7 @@ def trial(method=None, drop=0.0, steps=10):
 
 
 def double(method, rows=8, seed=5):
-    return batch(method, rows, seed=seed).map(lambda x: x.double())
+    return doubled(batch(method, rows, seed=seed))
 
 
 def memory_of(method=None, marginal=(0.2, 0.3, 0.5), mirrored=False, shape=(1, 8, 8)):

@@ -19,7 +19,7 @@ from semigrad.methods.temporal_ensembling import TemporalEnsembling
 from semigrad.methods.vadd import VAdDTerm
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
-from tests.laws import CLOCK, Trial, batch, task
+from tests.laws import CLOCK, Trial, batch, doubled, task
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def features(trial, given, clock=CLOCK, names=("labeled", "second")):
 def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlabeled):
     trial = Trial(SNTG(host, margin=margin, weight=0.7), dtype=torch.float64)
     trial.steps(0, 3)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     given = dataclasses.replace(
         given, labeled=(given.labeled[0][:labeled],), labels=given.labels[:labeled],
         unlabeled=tuple(u[:unlabeled] for u in given.unlabeled),
@@ -108,7 +108,7 @@ class Doubtful(Host):
 
 def test_a_target_without_weight_is_in_no_pair():
     trial = Trial(SNTG(Doubtful(), weight=1.0), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     with CLOCK.masks("first"):
         y = [*given.labels.tolist(), *trial.net(given.unlabeled[0]).argmax(1).tolist()]
     counts = [True] * 8 + [row % 3 > 0 for row in range(8)]
@@ -125,7 +125,7 @@ def test_a_target_without_weight_is_in_no_pair():
 
 def test_before_temporal_ensembling_has_seen_anything_only_labeled_rows_are_paired():
     trial = Trial(SNTG(TemporalEnsembling(), weight=1.0), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     trial.net.zero_grad()
     terms = trial.terms(given)
     (gradient,) = torch.autograd.grad(terms["neighbors"], trial.net.body[1].weight)
@@ -187,7 +187,7 @@ def test_the_gradient_is_finite_for_equal_features(dtype, same):
 
 def test_there_is_no_gradient_to_the_targets_and_one_to_all_features():
     trial = Trial(SNTG(Host()), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     guess = trial.method.guess(trial.net, trial.memory, given, CLOCK)
     assert guess["targets"].requires_grad  # this host would let a gradient through
     inputs = [x.requires_grad_() for x in (given.labeled[0], given.unlabeled[0], given.unlabeled[1])]
@@ -205,7 +205,7 @@ def test_there_is_no_gradient_to_the_targets_and_one_to_all_features():
 def test_the_gradient_in_the_weights_is_that_of_the_term():
     """Finite differences along a random direction; classes and pairs do not change on so small a step."""
     trial = Trial(SNTG(Host()), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     parameters = list(trial.net.body.parameters())
     found = torch.autograd.grad(trial.terms(given)["neighbors"], parameters)
     random = torch.Generator().manual_seed(7)

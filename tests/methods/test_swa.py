@@ -14,7 +14,7 @@ from semigrad.core import Clock, Modifier
 from semigrad.methods.meta_gradient import MetaGradient
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.swa import SWA, FastSWA
-from tests.laws import Trial, batch, task
+from tests.laws import Trial, WithStatistics, batch, doubled, task
 
 BOTH = pytest.mark.parametrize("kind", [SWA, FastSWA])
 
@@ -27,18 +27,6 @@ def original(kind, steps):
 
 def moments(method, steps):
     return [step + 1 for step in range(steps) if method.averages_after(step + 1, steps)]
-
-
-class Normed(nn.Module):
-    def __init__(self, drop=0.0):
-        super().__init__()
-        self.norm, self.drop, self.head = nn.BatchNorm1d(6), nn.Dropout(drop), nn.Linear(6, 3)
-
-    def features(self, x):
-        return self.drop(self.norm(x))
-
-    def forward(self, x):
-        return self.head(self.features(x))
 
 
 def after_one_moment(method, net):
@@ -107,10 +95,10 @@ def test_the_host_is_trained_as_ever():
 @BOTH
 def test_statistics_are_those_of_fresh_batches(kind):
     torch.manual_seed(0)
-    method, net = kind(MetaGradient(), batches=5), Normed().double()
+    method, net = kind(MetaGradient(), batches=5), WithStatistics().double()
     memory = after_one_moment(method, net)
     net(torch.full((4, 6), 9.0).double() + torch.randn(4, 6))  # the student's statistics are others
-    fresh = [batch(method, seed=seed).map(lambda x: x.double()) for seed in range(7)]
+    fresh = [doubled(batch(method, seed=seed)) for seed in range(7)]
     before = copy.deepcopy((net.state_dict(), memory.state_dict()))
     answer = method.predictor(net, memory, fresh)
     seen = torch.stack([given.unlabeled[0] for given in fresh[:5]])  # five batches and no more
@@ -121,13 +109,13 @@ def test_statistics_are_those_of_fresh_batches(kind):
 
 
 def test_labeled_batches_where_the_host_sees_no_others():
-    method, net = SWA(Supervised()), Normed().double()
-    fresh = [batch(method).map(lambda x: x.double())]
+    method, net = SWA(Supervised()), WithStatistics().double()
+    fresh = [doubled(batch(method))]
     answer = method.predictor(net, after_one_moment(method, net), fresh)
     assert torch.allclose(answer.norm.running_mean, fresh[0].labeled[0].mean(0), rtol=1e-12)
 
 
-class Deep(Normed):
+class Deep(WithStatistics):
     """Dropout before BatchNorm, so that masks show in the statistics."""
 
     def features(self, x):
@@ -135,7 +123,7 @@ class Deep(Normed):
 
 
 def test_the_answer_is_a_pure_function():
-    method, net = FastSWA(MetaGradient()), Deep(0.5)
+    method, net = FastSWA(MetaGradient()), Deep(drop=0.5)
     memory = after_one_moment(method, net)
     fresh = [batch(method, seed=seed) for seed in range(3)]
     torch.manual_seed(1)

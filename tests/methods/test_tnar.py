@@ -15,7 +15,7 @@ from semigrad.methods.supervised import Supervised
 from semigrad.methods.tnar import TNAR, curvature_of, jacobian, normal_direction, solve, tangent_direction
 from semigrad.models.vae import VAE
 from semigrad.ops import divergence, unit_rows
-from tests.laws import CLOCK, Plain, Trial, batch, task
+from tests.laws import CLOCK, Plain, Trial, batch, doubled, task
 
 ROWS, FEATURES, LATENT, CLASSES = 3, 7, 4, 5
 
@@ -160,13 +160,9 @@ def seen_by(trial, given, clock=CLOCK):
     return terms, seen
 
 
-def doubles(given):
-    return given.map(lambda x: x.double())
-
-
 def test_terms_and_gradients_are_those_of_the_formula_with_constant_targets():
     trial = Trial(TNAR(entropy=0.7, weight=0.5), drop=0.0, dtype=torch.float64)
-    given = doubles(batch(trial.method))
+    given = doubled(batch(trial.method))
     terms, seen = seen_by(trial, given)
     clean, labeled, _, _, along, across = seen  # two of them in search of directions
     net = trial.net
@@ -191,7 +187,7 @@ def test_terms_and_gradients_are_those_of_the_formula_with_constant_targets():
 
 def test_lengths_of_the_perturbations():
     trial = Trial(TNAR(tangent=1e-4, normal=0.3), dtype=torch.float64)
-    given = doubles(batch(trial.method))
+    given = doubled(batch(trial.method))
     *_, along, across = seen_by(trial, given)[1]
     u = given.unlabeled[0]
     assert torch.allclose((across - u).norm(dim=1), torch.full((8,), 0.3, dtype=torch.float64))
@@ -200,7 +196,7 @@ def test_lengths_of_the_perturbations():
 
 def test_the_tangent_perturbation_stays_on_the_manifold():
     trial = Trial(TNAR(), dtype=torch.float64)
-    given = doubles(batch(trial.method))
+    given = doubled(batch(trial.method))
     *_, along, _ = seen_by(trial, given)[1]
     u, vae = given.unlabeled[0], trial.memory.vae
     z = vae.encode(u)[0].detach()
@@ -243,7 +239,7 @@ def test_nothing_reaches_the_vae_in_the_loss_nor_the_network_in_the_prologue():
 
 def test_the_prologue_trains_on_the_unlabeled_view_with_noise_of_its_step():
     trial = Trial(TNAR(), dtype=torch.float64)
-    given, vae = doubles(batch(trial.method)), trial.memory.vae
+    given, vae = doubled(batch(trial.method)), trial.memory.vae
     clocks = [Clock(-step, 100, 0.1, 0) for step in (3, 2)]
     noises = [clock.draw("code", lambda rng, rows: rng.standard_normal((rows, vae.latent)), 8) for clock in clocks]
     for clock, noise in zip(clocks, noises, strict=True):

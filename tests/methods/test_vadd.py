@@ -17,7 +17,7 @@ from semigrad.methods.vadd import VAdD, VAdDTerm, _adversarial_mask, _distance
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
 from semigrad.ops import divergence, entropy, squared_error
-from tests.laws import CLOCK, Trial, batch, task
+from tests.laws import CLOCK, Trial, batch, doubled, task
 
 TERM, SECOND = "adversarial_dropout", "adversarial dropout"  # the term, and the masks of the pass over x₂
 
@@ -120,7 +120,7 @@ def passes(trial, given, names, clock=CLOCK):
 @pytest.mark.parametrize("distance", ["kl", "squared"])
 def test_without_dropping_it_is_the_term_of_a_pi_model(distance):
     trial = Trial(VAdD(delta=0.0, distance=distance), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     first, second = (trial.net.head(h) for h in passes(trial, given, ("first", SECOND)))
     expected = {"kl": divergence(first, second).mean(), "squared": squared_error(first.softmax(1), second.softmax(1))}
     assert torch.allclose(trial.terms(given)[TERM], expected[distance], rtol=1e-12)
@@ -132,7 +132,7 @@ def test_the_gradient_flows_into_both_branches_and_not_through_the_mask(distance
     """Finite differences of the whole expression along a random direction of the weights, the mask held fixed."""
     trial = Trial(VAdD(delta=0.3, distance=distance), dtype=torch.float64)
     trial.steps(0, 5)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     parameters = list(trial.net.parameters())
     found = torch.autograd.grad(trial.terms(given)[TERM], parameters)
     h1, h2 = passes(trial, given, ("first", SECOND))
@@ -165,7 +165,7 @@ def test_the_gradient_flows_into_both_branches_and_not_through_the_mask(distance
 
 def test_targets_are_the_detached_prediction_of_the_first_view():
     trial = Trial(VAdD(), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     guess = trial.method.guess(trial.net, trial.memory, given, CLOCK)
     with CLOCK.masks("first"):
         assert torch.equal(guess["targets"], trial.net(given.unlabeled[0]).softmax(1))
@@ -175,7 +175,7 @@ def test_targets_are_the_detached_prediction_of_the_first_view():
 
 def test_entropy_has_the_weight_but_no_ramp():
     trial = Trial(VAdD(entropy=0.5, weight=3.0, ramp=0.5), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     plain = Trial(VAdD(ramp=0.0), dtype=torch.float64)
     for step, rise in ((0, 0.006737946999085467), (25, 0.2865047968601901), (50, 1.0), (99, 1.0)):
         clock = Clock(step, 100, 0.1, 0)
@@ -251,7 +251,7 @@ def calls(net):
 def test_on_a_host_with_a_pass_of_its_own_that_pass_is_the_first_branch():
     trial = Trial(VAdDTerm(Pass(), delta=0.3), dtype=torch.float64)
     assert trial.method.views == ("weak", "strong", "weak")
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     with CLOCK.masks("own"):
         target = trial.net(given.unlabeled[1])
     with CLOCK.masks(SECOND):

@@ -13,7 +13,7 @@ from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
 from semigrad.models.shake_shake import shake
 from semigrad.ops import divergence
-from tests.laws import CLOCK, Trial, batch, task
+from tests.laws import CLOCK, Trial, batch, doubled, task
 
 
 class Linear(nn.Module):
@@ -110,7 +110,7 @@ def test_the_perturbation_raises_the_divergence_more_than_a_random_one():
 def test_there_is_no_gradient_through_the_clean_prediction_and_the_perturbation():
     """The gradient is that of the divergence from constants at a constant input."""
     trial = Trial(VAT(epsilon=0.5), dtype=torch.float64)
-    given = batch(trial.method).map(lambda x: x.double())
+    given = doubled(batch(trial.method))
     guess = trial.method.guess(trial.net, trial.memory, given, CLOCK)
     assert not guess["clean"].requires_grad
     assert not guess["targets"].requires_grad
@@ -224,7 +224,7 @@ def test_without_weight_it_is_supervised_bit_for_bit():
 
 
 def test_the_ramp_is_linear():
-    given = batch(VAT()).map(lambda x: x.double())
+    given = doubled(batch(VAT()))
     trial, ramped = Trial(VAT(), dtype=torch.float64), Trial(VAT(ramp=0.4, weight=3.0), dtype=torch.float64)
     for step, share in ((0, 0.0), (10, 0.25), (40, 1.0), (99, 1.0)):
         clock = Clock(step, 100, 0.1, 0)
