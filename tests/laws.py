@@ -108,9 +108,10 @@ class Trial:
     def parameters(self) -> list[nn.Parameter]:
         return [p for module in (self.net, self.memory) for p in module.parameters() if p.requires_grad]
 
-    def steps(self, first: int, last: int, **sizes: int) -> None:
+    def steps(self, first: int, last: int, of: int = 100, **sizes: int) -> None:
+        """Plain gradient descent from one step to another of a run of so many."""
         for number in range(first, last):
-            clock = Clock(number, 100, 0.1, 0)
+            clock = Clock(number, of, 0.1, 0)
             terms = self.terms(batch(self.method, classes=self.classes, seed=number % 1000, **sizes), clock)
             gradients = torch.autograd.grad(sum(terms.values()), self.parameters(), allow_unused=True)
             with torch.no_grad():
@@ -229,13 +230,10 @@ def float64_works(method: Method) -> None:
 def a_run_of_thirty_steps_works(method: Method) -> None:
     """Every length is a share of the run."""
     trial = Trial(method)
-    for number in range(30):
-        clock = Clock(number, 30, 0.1, 0)
-        terms = trial.terms(batch(method, seed=number), clock)
-        assert all(value.isfinite() for value in terms.values())
-        trial.method.update(trial.net, trial.memory, clock)
-        share = method.schedule(number, 30)
-        assert share is None or 0 <= share <= 1
+    trial.steps(0, 30, of=30)
+    assert all(value.isfinite().all() for value in trial.state().values())
+    shares = [method.schedule(number, 30) for number in range(30)]
+    assert all(share is None or 0 <= share <= 1 for share in shares)
     fresh = (batch(method, seed=number) for number in range(3))
     predictor = trial.method.predictor(trial.net, trial.memory, fresh)
     assert predictor(batch(method).labeled[0]).shape == (ROWS, 3)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pickle
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -38,12 +39,7 @@ def replace_by_text(path):
     path.write_text("a letter to somebody")
 
 
-def make_unreadable(path):
-    path.unlink()
-    path.mkdir()  # reading it fails, for root too
-
-
-DAMAGE = [truncate, flip_a_bit, empty, replace_by_text, make_unreadable]
+DAMAGE = [truncate, flip_a_bit, empty, replace_by_text]
 
 
 def put(folder, step, content):
@@ -77,6 +73,28 @@ def test_a_damaged_one_is_named_and_the_one_before_used(damage, tmp_path):
     assert len(told) == 1
     assert str(newest) in told[0]
     assert "\n" not in told[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that cannot be read")
+def test_one_that_cannot_be_read_just_now_stays_and_nothing_starts_anew(tmp_path):
+    newest = save(tmp_path, 2, state(2))
+    newest.unlink()
+    newest.symlink_to("/proc/self/mem")  # whose first byte cannot be read, by root neither
+    save(tmp_path, 1, state(1))
+    with pytest.raises(InputError, match=r"Cannot read the checkpoint .*Nothing was changed"):
+        load_newest(tmp_path, pytest.fail)
+    assert newest in checkpoints(tmp_path)
+
+
+def test_lack_of_memory_is_no_damage(tmp_path, monkeypatch):
+    def load(*arguments, **options):
+        raise MemoryError
+
+    path = save(tmp_path, 2, state(2))
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(MemoryError):
+        load_newest(tmp_path, pytest.fail)
+    assert checkpoints(tmp_path) == [path]
 
 
 def test_all_damaged(tmp_path):

@@ -61,7 +61,7 @@ def test_lengths_are_shares_of_the_run_or_steps():
 
 
 @pytest.mark.parametrize(
-    ("step", "over", "expected"), [(0, 0, 1), (0, 100, 0), (50, 100, 0.5), (500, 0.5, 1), (25, 0.5, 0.05)]
+    ("step", "over", "expected"), [(0, 0, 1), (0, 100, 0), (50, 100, 0.5), (500, 0.5, 1), (25, 0.5, 0.05), (-9, 100, 0)]
 )
 def test_the_ramp_is_linear(step, over, expected):
     assert Clock(step, 1000, 0.1, 0).ramp(over) == pytest.approx(expected)

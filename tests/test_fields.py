@@ -18,10 +18,13 @@ from semigrad.fields import (
     Share,
     ShareBelowOne,
     Whole,
+    exact,
+    type_problems,
     value_problems,
 )  # fmt: skip
 from semigrad.methods import METHODS, MODIFIERS, MeanTeacher
 from semigrad.models import MODELS
+from semigrad.run import configure
 from semigrad.settings import Execution, Settings
 
 EDGES = {
@@ -77,7 +80,7 @@ def test_all_that_is_wrong_is_said_and_what_is_allowed():
     ]
 
 
-def test_a_class_made_in_a_function_is_left_alone():
+def test_a_class_made_in_a_function_is_checked_as_far_as_its_names_are_known():
     class Local: ...
 
     @dataclass
@@ -85,7 +88,19 @@ def test_a_class_made_in_a_function_is_left_alone():
         thing: "Local"
         weight: "NotNegative" = -1.0
 
-    assert value_problems(Own(Local())) == []
+    assert value_problems(Own(Local())) == ["weight must be finite and not negative; given: -1.0."]
+    assert type_problems(Own, {"thing": 3, "weight": "much"}, "") == ["weight takes a number; given: 'much'."]
+
+
+def test_equal_settings_are_written_alike():
+    given = {"count": 1, "positive": 1, "some": 2, "beta": 0, "list_of": (1, 0.5), "word": "kl", "other": 3}
+    found = exact(Fields, given)
+    assert found == given
+    assert [type(value) for value in found.values()] == [int, float, int, float, tuple, str, int]
+    assert [type(item) for item in found["list_of"]] == [float, float]
+    assert (
+        configure("digits@40", lr=1, milestones=[3, 5]).key == configure("digits@40", lr=1.0, milestones=[3.0, 5]).key
+    )
 
 
 def numbers(cls) -> list[str]:

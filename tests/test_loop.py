@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -18,10 +18,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+import semigrad
 from semigrad.errors import InputError
+from semigrad.methods import METHODS, Supervised
 from semigrad.progress import Quiet
 from semigrad.settings import Execution
-from tests.small_runs import FLAGS, Watched, checkpoints, cli, digits, go, metrics, small, stop_after, weights
+from tests.small_runs import FLAGS, Watched, checkpoints, cli, digits, go, metrics, small, stop_after, stop_in, weights
 
 TRAIN = ("train", "digits@40", *FLAGS)
 
@@ -294,6 +296,52 @@ def test_a_network_of_your_own_resumes_and_is_not_mixed_up_with_ours(tmp_path):
         go(run, tmp_path / "ours", network=own(), resume=True)
 
 
+def test_a_network_of_your_own_holds_the_weights_that_answer(tmp_path):
+    """The teacher's here, though the student was trained; the same as from the finished folder."""
+    run, net, late = small(steps=6, method="mean-teacher"), own(), own()
+    go(run, tmp_path, network=net)
+    go(run, tmp_path, network=late, resume=True)
+    saved = load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(value, saved[name]) for name, value in net.state_dict().items())
+    assert all(torch.equal(value, saved[name]) for name, value in late.state_dict().items())
+
+
+@dataclass(frozen=True)
+class Misnamed(Supervised):
+    def loss(self, net, memory, batch, guess, clock):
+        return {"step": super().loss(net, memory, batch, guess, clock)["labeled"]}
+
+
+def test_a_term_with_a_name_of_the_log_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "misnamed", Misnamed)
+    with pytest.raises(InputError, match=r"a term called step, a name of the log's own\. Rename it"):
+        go(small(method="misnamed"), tmp_path)
+
+
+def test_a_loop_that_goes_on_after_failures_can_be_stopped(tmp_path):
+    def many():
+        for seed in range(3):
+            with contextlib.suppress(Exception):
+                stop_in(small(steps=9, seed=seed), tmp_path / str(seed), 3)
+
+    with pytest.raises(semigrad.Stopped):
+        many()
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+
+
+def test_the_end_is_shown_whatever_the_end_is(tmp_path):
+    class Ended(Quiet):
+        ends = 0
+
+        def end(self):
+            self.ends += 1
+
+    progress = Ended()
+    with pytest.raises(InputError, match="not finite"):
+        go(small(lr=1e30), tmp_path, progress=progress)
+    assert progress.ends == 1
+
+
 def test_a_network_with_the_wrong_number_of_outputs_is_refused(tmp_path):
     with pytest.raises(InputError, match="gives 7 logits an example, but the data have 10 classes"):
         go(small(), tmp_path / "run", network=own(7))
@@ -330,7 +378,7 @@ def test_all_problems_are_told_together_before_anything_is_written(tmp_path):
     with pytest.raises(InputError) as caught:
         go(run, tmp_path / "run", execution=Execution(threads=0, device="tpu"))
     text = str(caught.value)
-    for words in ("threads", "steps", "mixup pairs", "'tpu'", "conv-large", "45"):
+    for words in ("threads", "steps", "mixes labeled", "'tpu'", "conv-large", "45"):
         assert words in text
     assert not (tmp_path / "run").exists()
     assert os.listdir(tmp_path) == []

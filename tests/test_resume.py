@@ -1,12 +1,14 @@
 """Stopping and going on changes nothing: every bit of the weights and every line of the metrics."""
 
 import copy
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +21,20 @@ from semigrad.records import RunFolder
 from semigrad.settings import Execution
 from semigrad.setup import set_up
 from semigrad.training import Training
-from tests.small_runs import FLAGS, MODEL, checkpoints, cli, command, go, metrics, small, stop_after, weights
+from tests.small_runs import (
+    FLAGS,
+    MODEL,
+    Watched,
+    checkpoints,
+    cli,
+    command,
+    digits,
+    go,
+    metrics,
+    small,
+    stop_after,
+    weights,
+)  # fmt: skip
 
 PACED = Execution(threads=1, workers=0, checkpoint_every=4, log_every=3)
 CASES = {
@@ -91,7 +106,7 @@ def test_every_part_of_a_checkpoint_matters(part, tmp_path):
         training.load(state)
         for batch in batches[6:]:
             training.one_step(batch)
-        return torch.cat([value.flatten() for value in training.answering().state_dict().values()])
+        return torch.cat([value.flatten() for value in training.answering(Execution()).state_dict().values()])
 
     assert torch.equal(finish_from([]), finish_from([]))
     assert not torch.equal(finish_from([]), finish_from([part]))
@@ -203,6 +218,33 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path):
     with claimed(tmp_path), pytest.raises(InputError, match="Another process is training in"):
         go(small(steps=1), tmp_path)
     go(small(steps=1), tmp_path)
+
+
+class Race(Watched):
+    """Data whose first look at them takes so long that another process trains a run in the folder meanwhile."""
+
+    def __len__(self):
+        if not (self.folder / "run.json").exists():
+            go(small(steps=2, lr=0.05), self.folder)
+        return super().__len__()
+
+
+def test_a_run_that_another_process_put_there_meanwhile_is_not_mixed_up(tmp_path):
+    data, run = digits(), small(steps=2)
+    train = Race(data.train)
+    train.folder = tmp_path / "run"
+    with pytest.raises(InputError, match=r"holds another run \(lr: 0.05 there, 0.1 here\)"):
+        go(run, train.folder, dataset=replace(data, train=train), resume=True)
+    assert json.loads((train.folder / "run.json").read_text())["run"]["lr"] == 0.05
+
+
+def test_a_setting_that_was_added_later_is_no_other_run(tmp_path):
+    run = small(steps=4)
+    stop_after(run, tmp_path, 2)
+    written = json.loads((tmp_path / "run.json").read_text())
+    del written["run"]["cosine_length"], written["run"]["method"]["weight"]
+    (tmp_path / "run.json").write_text(json.dumps(written))
+    go(run, tmp_path, resume=True)
 
 
 NURSERY = """

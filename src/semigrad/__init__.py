@@ -30,6 +30,7 @@ _HOMES = {
     "Run": "run",
     "configure": "run",
     "Execution": "settings",
+    "Stopped": "signals",
     "train": "loop",
 }
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from semigrad.run import Run as Run
     from semigrad.run import configure as configure
     from semigrad.settings import Execution as Execution
+    from semigrad.signals import Stopped as Stopped
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from semigrad.errors import InputError
 from semigrad.files import PARTIAL, make_folder, write_whole
 
 _NAME = re.compile(r"(?P<step>\d+)-(?P<digest>[0-9a-f]{16})\.pt")
@@ -42,10 +43,12 @@ def save(folder: Path, step: int, state: State, keep: int = 3) -> Path:
 
 def load_newest(folder: Path, tell: Callable[[str], None]) -> State | None:
     """The newest sound checkpoint. Every damaged one on the way is named and renamed, so that it does not count among
-    the newest any more."""
+    the newest any more; one that cannot be read just now, for lack of memory or of a network disk, may be sound."""
     for path in reversed(checkpoints(folder)):
         try:
             return _load(path)
+        except (InputError, MemoryError):
+            raise
         except Exception as error:  # whatever torch makes of a file that is not ours
             with contextlib.suppress(OSError):
                 path.rename(path.with_name(f"{path.name}.damaged"))
@@ -54,7 +57,10 @@ def load_newest(folder: Path, tell: Callable[[str], None]) -> State | None:
 
 
 def _load(path: Path) -> State:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Cannot read the checkpoint {path}: {error.strerror}. Nothing was changed.") from error
     if not path.name.endswith(f"-{_digest(content)}.pt"):
         raise ValueError("its content does not match its checksum")
     with warnings.catch_warnings(action="ignore"):  # of foreign files; that they are refused says enough
@@ -72,7 +78,7 @@ def _reason(error: Exception) -> str:
 
 def checkpoints(folder: Path) -> list[Path]:
     """All checkpoint files, oldest first."""
-    found = [path for path in folder.glob("*.pt") if _NAME.fullmatch(path.name)]
+    found = [path for path in folder.glob("*.pt") if _NAME.fullmatch(path.name) and path.is_file()]
     return sorted(found, key=lambda path: (int(path.name.split("-")[0]), path.stat().st_mtime_ns))
 
 

@@ -130,9 +130,9 @@ class Clock:
             yield
 
     def ramp(self, over: float) -> float:
-        """Linear from 0 to 1 over a length (a share of the run, or steps); 1 where there is no ramp."""
+        """Linear from 0 to 1 over a length (a share of the run, or steps), 0 before; 1 where there is no ramp."""
         end = length(over, self.steps)
-        return 1.0 if end <= 0 else min(self.step / end, 1.0)
+        return 1.0 if end <= 0 else min(max(self.step / end, 0.0), 1.0)
 
     def gaussian_ramp(self, over: float) -> float:
         """exp(−5 (1 − t)²), t linear from 0 to 1 over a length: from 0.0067 to 1 (Laine & Aila, 2017)."""

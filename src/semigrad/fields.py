@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import inspect
 import math
+import sys
+import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,7 +40,7 @@ def value_problems(settings: Any, owner: str = "") -> list[str]:
     `owner` follows the name where several have fields of that name."""
     return [
         f"{name}{owner} must be {_allowed(hint)}; given: {value!r}."
-        for name, hint in _hints_of_fields(settings.__class__).items()
+        for name, hint in hints_of(settings.__class__).items()
         if not _fits(value := getattr(settings, name), hint)
     ]
 
@@ -48,12 +52,19 @@ def refuse(problems: list[str]) -> None:
 
 
 @cache
-def _hints_of_fields(cls: type) -> Mapping[str, Any]:
-    try:
-        hints = typing.get_type_hints(cls, include_extras=True)
-    except NameError:  # a class made inside a function, whose names cannot be looked up: nothing is known of its fields
-        return {}
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The type of each field of a dataclass; without those whose names cannot be looked up, as they belong to a
+    function that the class was made in."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        known = {**globals(), **vars(sys.modules[base.__module__])}
+        for name, hint in inspect.get_annotations(base).items():
+            if name in names:
+                alone = types.SimpleNamespace(__annotations__={name: hint})
+                with contextlib.suppress(NameError):
+                    hints |= typing.get_type_hints(alone, known, include_extras=True)
+    return hints
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -78,7 +89,7 @@ def _within(hint: Any, kind: type) -> list[Any]:
 
 def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
     """A sentence for every value whose type is not the field's."""
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     return [
         f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
         for name, value in values.items()
@@ -86,8 +97,27 @@ def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str
     ]
 
 
+def exact(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with 1.0 for 1 where a field holds no whole numbers: what is equal is written alike."""
+    hints = hints_of(cls)
+    return {name: _exact(value, hints[name]) if name in hints else value for name, value in values.items()}
+
+
+def _exact(value: Any, hint: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_exact(item, hint) for item in value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and _names(hint, float) and not _names(hint, int) else value
+
+
+def _names(hint: Any, kind: type) -> bool:
+    return hint is kind or any(_names(part, kind) for part in typing.get_args(hint))
+
+
 def _matches(value: Any, hint: Any) -> bool:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _matches(value, arguments[0])
     if origin is typing.Literal:
         return value in arguments
     if origin is tuple:
@@ -101,6 +131,8 @@ def _matches(value: Any, hint: Any) -> bool:
 
 def _words(hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _words(arguments[0])
     if origin is typing.Literal:
         return " or ".join(repr(argument) for argument in arguments)
     if origin is tuple:

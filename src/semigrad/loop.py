@@ -1,4 +1,4 @@
-"""The loop. Nothing else ever trains a network; the command line, the demo and the experiments are faces on it."""
+"""The loop. The command line, the demo and the experiments are faces on it: nothing else trains a run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from torch import nn
 from semigrad import checkpoint
 from semigrad.core import random_state_kept
 from semigrad.data.dataset import Dataset
+from semigrad.errors import InputError
 from semigrad.files import claimed, make_folder, read_json, write_json
 from semigrad.metrics import events, require_tensorboard
 from semigrad.models.adapt import Adapted
@@ -43,28 +44,34 @@ def train(
     """Train, write the run's folder, and return the content of its result.json.
 
     `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
-    any module whose last layer is a linear one that gives the logits."""
+    any module whose last layer is a linear one that gives the logits. Afterwards it holds the weights that answer."""
     progress, folder = progress or Quiet(), RunFolder(Path(out))
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, execution.device, dataset, network, problems)
     make_folder(folder.path)
     with claimed(folder.path), processor_threads(execution.threads):
+        if problems := folder.problems(run, resume):  # another process may have been here meanwhile
+            raise InputError(problems)
         for note in folder.begin(run, facts(run, setup)):
             progress.note(note)
         if folder.finished:
             progress.note(f"{out} holds this run, finished; nothing to do.")
-            if network is not None:
-                network.load_state_dict(load_file(folder[MODEL]))
-            return read_json(folder[RESULT])
-        training = Training(run, setup, folder)
-        if resume:
-            training.restore(progress)
-        training.metrics.rewind(training.done)
-        plan = describe_plan(run, setup, training.step)
-        progress.begin(plan, run.prologue + run.steps, run.prologue + training.done)
-        run_to_the_end(training, execution, progress)
-        return finish(training, execution, progress)
+        else:
+            training = Training(run, setup, folder)
+            if resume:
+                training.restore(progress)
+            training.metrics.rewind(training.done)
+            plan = describe_plan(run, setup, training.step)
+            progress.begin(plan, run.prologue + run.steps, run.prologue + training.done)
+            try:
+                run_to_the_end(training, execution, progress)
+                finish(training, execution)
+            finally:
+                progress.end()
+        if network is not None:
+            network.load_state_dict(load_file(folder[MODEL]))
+        return read_json(folder[RESULT])
 
 
 @contextlib.contextmanager
@@ -106,10 +113,10 @@ def run_to_the_end(training: Training, execution: Execution, progress: Progress)
                 raise Stopped(stop.number, f"{where} Go on with --resume.")
 
 
-def finish(training: Training, execution: Execution, progress: Progress) -> dict[str, Any]:
+def finish(training: Training, execution: Execution) -> None:
     """Write the model and, with the only look at the test part, the result."""
     run, setup, folder = training.run, training.setup, training.folder
-    net = training.answering()
+    net = training.answering(execution)
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
     folder.write_model(plain, None if setup.own_network else run.to_dict()["model"], setup.task)
     test = training.test(net, execution) if setup.dataset.test is not None else None
@@ -125,5 +132,3 @@ def finish(training: Training, execution: Execution, progress: Progress) -> dict
         "validation": held.to_dict() if held else None,
     }
     write_json(folder[RESULT], result)
-    progress.end()
-    return result

@@ -33,7 +33,7 @@ class Metrics:
     def flush(self, step: int, extra: Line) -> Line:
         line = {"step": step, **self.means(), **extra}
         try:
-            with open(self.path, "a") as file:
+            with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -60,7 +60,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for raw in path.read_bytes().splitlines() if path.exists() else []:
         with contextlib.suppress(ValueError):
             line = json.loads(raw)
-            lines += [line] if isinstance(line, dict) and "step" in line else []
+            lines += [line] if isinstance(line, dict) and isinstance(line.get("step"), int) else []
     return lines
 
 

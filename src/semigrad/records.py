@@ -26,7 +26,7 @@ import semigrad
 from semigrad.core import Task
 from semigrad.errors import InputError
 from semigrad.files import PARTIAL, read_json, write_json, write_whole
-from semigrad.run import Run
+from semigrad.run import Run, from_layers
 from semigrad.setup import Setup
 
 RUN, METRICS, RESULT, MODEL, CONFIG, CHECKPOINTS = (
@@ -107,7 +107,7 @@ class RunFolder:
             if self.path.is_dir() and any(not entry.name.endswith(PARTIAL) for entry in self.path.iterdir()):
                 return [f"{self.path} is not empty and holds no run of ours. Choose another place with --out."]
             return []
-        if differing := differences(read_json(self[RUN]).get("run"), run.to_dict()):
+        if differing := differences(self._description(), run.to_dict()):
             return [
                 f"{self.path} holds another run ({'; '.join(differing)}). Choose another place with --out, or give the "
                 "same settings."
@@ -116,6 +116,14 @@ class RunFolder:
             return []
         state, advice = ("a finished run", "") if self.finished else ("an unfinished run", ", or go on with --resume")
         return [f"{self.path} holds {state}. Choose another place with --out{advice}."]
+
+    def _description(self) -> Any:
+        """The run as it was written, with the defaults of settings that did not exist then."""
+        written: Any = read_json(self[RUN]).get("run")
+        try:
+            return from_layers(written["data"], [written]).to_dict()
+        except (AttributeError, InputError, KeyError, TypeError):  # whatever it is, it is shown as it is
+            return written
 
     def begin(self, run: Run, found: Mapping[str, Any]) -> list[str]:
         """Write down what is run with which `facts`, or compare with what was written; returns what a resuming user

@@ -16,7 +16,7 @@ import numpy as np
 from semigrad.core import Method, Modifier, length
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
-from semigrad.fields import type_problems
+from semigrad.fields import exact, type_problems
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, parts
 from semigrad.models import MODELS, Model, SmallConv
 from semigrad.recipes import DEFAULTS, RECIPES, Layer
@@ -120,7 +120,7 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
     problems += type_problems(Settings, merged, "")
     if problems:
         raise InputError(problems)
-    return Run(data=data, method=method, model=model, **merged)
+    return Run(data=data, method=method, model=model, **exact(Settings, merged))
 
 
 def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
@@ -171,7 +171,7 @@ def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: l
     wrong += type_problems(table[name], fields, f"{kind} {name}: ")
     if not wrong and None not in host.values():
         try:
-            return table[name](**host, **fields)
+            return table[name](**host, **exact(table[name], fields))
         except InputError as error:
             wrong = error.problems
     problems += wrong

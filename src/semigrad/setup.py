@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from semigrad.augment import Corruption
-from semigrad.core import Method, Task, derive_seed
+from semigrad.core import CPU, Method, Task, derive_seed, random_state_kept, seed_network
 from semigrad.data import open_dataset
 from semigrad.data.dataset import Dataset
 from semigrad.data.pool import Pool
@@ -149,8 +149,8 @@ def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> 
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed alone; a user's own keeps its weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(run.seed, "initial weights"))
+    with random_state_kept(CPU):
+        seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)
         if run.batch == 1 or (run.method.views and run.unlabeled_rows == 1):
             check_one_example(net, task)
@@ -172,10 +172,12 @@ def own_network(network: nn.Module, task: Task) -> nn.Module:
 
 
 def another(network: nn.Module) -> nn.Module:
-    """A network like a user's own with other initial weights, as its layers draw them."""
+    """A network like a user's own with other initial weights, as its layers draw them; what is frozen stays."""
     twin = copy.deepcopy(network).cpu()
     for layer in twin.modules():
-        if callable(draw := getattr(layer, "reset_parameters", None)):
+        weights = list(layer.parameters())
+        frozen = bool(weights) and not any(weight.requires_grad for weight in weights)
+        if not frozen and callable(draw := getattr(layer, "reset_parameters", None)):
             draw()
     if all(torch.equal(new, old.cpu()) for new, old in zip(twin.parameters(), network.parameters(), strict=True)):
         raise InputError(

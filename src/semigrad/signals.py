@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import FrameType
 
 
-class Stopped(Exception):
-    """A signal asked to stop, and what had to be saved is saved."""
+class Stopped(KeyboardInterrupt):
+    """A signal asked to stop, and what had to be saved is saved. No `Exception`: a loop over runs that goes on after
+    failures does not take it for one."""
 
     def __init__(self, signal: int, text: str) -> None:
         super().__init__(signal, text)  # all arguments, so that it can travel from one process to another

@@ -20,6 +20,9 @@ from semigrad.schedule import learning_rate, momentum
 from semigrad.settings import Execution, Settings
 from semigrad.setup import Setup
 
+RESERVED = {"loss", "step", "lr", "seconds"}
+"""What a line of metrics has besides a method's terms."""
+
 
 class Step(nn.Module):
     """One step's computation as one module that holds everything with parameters: guess, then loss; before step 0,
@@ -60,6 +63,8 @@ class Training:
             terms, guess = self.step(batch, clock)
         except FloatingPointError as error:
             raise self.not_finite(str(error)) from error
+        if taken := RESERVED & terms.keys():
+            raise InputError(f"The method has a term called {', '.join(taken)}, a name of the log's own. Rename it.")
         total = torch.stack(list(terms.values())).sum()
         if not total.isfinite():
             raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
@@ -83,20 +88,21 @@ class Training:
         if self.done <= 0:
             return self.metrics.flush(self.done, extra)
         if run.validate_every and self.done % run.validate_every == 0:
-            extra["validation_error"] = self.validation(self.answering(), execution).error
+            extra["validation_error"] = self.validation(self.answering(execution), execution).error
         if run.test_every and self.done % run.test_every == 0:
-            answering = self.answering()
+            answering = self.answering(execution)
             extra["test_error"] = self.test(answering, execution).error
             extra["training_error"] = measure_labeled(
                 answering, self.setup.dataset, self.setup.split, self.setup.device, execution.workers
             ).error
         return self.metrics.flush(self.done, extra)
 
-    def answering(self) -> nn.Module:
+    def answering(self, execution: Execution) -> nn.Module:
         """Who answers: the method's choice, or the running average of the weights."""
         if self.average is not None:
             return self.average
-        fresh = self.setup.stream.batches(range(self.run.steps, 2 * self.run.steps), self.setup.device)
+        steps = range(self.run.steps, 2 * self.run.steps)
+        fresh = self.setup.stream.batches(steps, self.setup.device, execution.workers)
         return self.run.method.predictor(self.step.net, self.step.memory, fresh)
 
     def test(self, net: nn.Module, execution: Execution) -> Evaluation:
@@ -191,6 +197,8 @@ def set_rates(optimizer: torch.optim.Optimizer, lr: float, momentum: float) -> N
 
 def make_optimizer(settings: Settings, module: nn.Module) -> torch.optim.Optimizer:
     parameters = [p for p in module.parameters() if p.requires_grad]
+    if not parameters:
+        raise InputError("All weights of the network are frozen, so there is nothing to train. Let some require grad.")
     if settings.optimizer == "sgd":
         return torch.optim.SGD(
             parameters,

@@ -135,6 +135,22 @@ def test_parts_named_features_and_head_that_are_something_else():
     assert torch.equal(net.head(net.features(EXAMPLE)), own(EXAMPLE))
 
 
+def test_a_head_that_is_a_function_is_no_layer_to_watch():
+    class Functional(Own):
+        def features(self, x: Tensor) -> Tensor:
+            h = torch.relu(self.norm(self.conv(x))).mean((2, 3))
+            return self.drop(h * torch.sigmoid(self.gate(h)))
+
+        def head(self, h: Tensor) -> Tensor:
+            return self.classifier(h)
+
+    own = Functional().eval()
+    net = adapt(own, EXAMPLE)
+    assert net is not own
+    assert net.head is own.classifier
+    assert torch.equal(net.head(net.features(EXAMPLE)), own(EXAMPLE))
+
+
 class InPlace(Own):
     """A ReLU in place that happens to change no value here."""
 

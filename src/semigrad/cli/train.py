@@ -105,11 +105,7 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
     from semigrad.records import default_folder
 
     out = output.out or default_folder(run)
-    progress = for_this_terminal()
-    try:
-        result = train(run, out, resume=output.resume, execution=execution, progress=progress)
-    finally:
-        progress.end()
+    result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())
     print("\n".join([*describe_result(result), f"Run: {out}"]))
 
     from semigrad.report.curve import learning_curve  # here, because matplotlib is slow to import

@@ -81,7 +81,7 @@ def _composes(net: nn.Module, example: Tensor) -> bool:
     """Whether head(features(x)) are the logits; some networks have parts of these names that are something else."""
     trial = copy.deepcopy(net).eval()
     features, head = getattr(trial, "features", None), getattr(trial, "head", None)
-    if not (callable(features) and callable(head)):
+    if not (callable(features) and isinstance(head, nn.Module)):
         return False
     with torch.no_grad():
         try:
