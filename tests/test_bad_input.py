@@ -80,7 +80,7 @@ BAD = {
     "no file of settings": (["train", "digits@40", "--config", "no.toml"], ["Cannot read the file no.toml: No such"]),
     "list of nothing": (["list", "metods"], ["methods", "models", "data", "recipes"]),
     "nothing to evaluate": (["evaluate"], ["The run's folder"]),
-    "evaluate nowhere": (["evaluate", "nowhere"], ["There is no folder nowhere"]),
+    "evaluate nowhere": (["evaluate", "nowhere"], ["nowhere does not exist. Give the folder of a run"]),
     "evaluate an empty folder": (["evaluate", "."], ["holds no run: there is no run.json in it"]),
     "download what is not there": (["download", "mnist"], ["mnist", "cifar10", "svhn"]),
     "no seeds": (["demo", "--seeds", "0"], ["seeds and jobs must be at least 1; given: 0 and 2"]),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from semigrad.metagrad import check as check_module
 from semigrad.metagrad.check import check_metagrad, peak_memory
 from tests.metagrad_networks import batches, conv_net, tanh_mlp
 
@@ -135,3 +136,51 @@ def test_many_meta_steps_do_not_hold_on_to_memory():
     device = torch.device("cpu")
     steps(3)
     assert peak_memory(lambda: steps(200), device) <= 1.01 * peak_memory(lambda: steps(2), device)
+
+
+class SlightlyWrong(torch.autograd.Function):
+    """Doubles forward, and says that backward it is 0.1 % more."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output): ...
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2.002 * gradient
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 2 * tangent
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_whole_numbers_as_inputs_do_not_loosen_the_tolerance(sound):
+    torch.manual_seed(0)
+
+    class Layer(nn.Module):
+        def forward(self, x):
+            return 2 * x if sound else SlightlyWrong.apply(x)
+
+    net = nn.Sequential(nn.Embedding(20, 5), nn.Flatten(), nn.Linear(15, 9), Layer(), nn.Tanh(), nn.Linear(9, 4))
+    x, u = torch.randint(20, (5, 3)), torch.randint(20, (7, 3))
+    given = x, torch.randint(4, (5,)), u
+    if sound:
+        check = check_metagrad(net, *given, show=False)
+        assert check.dtype == torch.float32
+    else:
+        with pytest.raises(ArithmeticError, match="more than 1e-05"):
+            check_metagrad(net, *given, show=False)
+
+
+def test_the_clock_is_read_when_the_device_has_done_its_work(monkeypatch):
+    events = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: events.append("wait"))
+    monkeypatch.setattr(check_module.time, "perf_counter", lambda: events.append("clock") or 0.0)
+    check_module._interleaved_seconds({"a": lambda: events.append("work")}, torch.device("cuda"), rounds=1)
+    assert events == 2 * ["wait", "clock", "work", "wait", "clock"]

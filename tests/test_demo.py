@@ -9,34 +9,28 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 from PIL import Image
 from scipy import stats
 
 from semigrad.errors import InputError
+from semigrad.experiments.statistics import summarize
 from semigrad.parallel import train_all
-from semigrad.report.comparison import comparison_picture, comparison_table, paired_difference, spread
+from semigrad.report.comparison import comparison_picture, comparison_table
 from tests.small_runs import cli, command, go, small, stop_after, weights
-
-
-def test_paired_differences_agree_with_scipy():
-    rng = np.random.default_rng(0)
-    first, second = rng.normal(10, 2, 6), rng.normal(8, 2, 6)
-    mean, half = paired_difference(second, first)
-    interval = stats.ttest_rel(second, first).confidence_interval(0.95)
-    assert (mean - half, mean + half) == pytest.approx((interval.low, interval.high))
-    assert math.isnan(paired_difference([1.0], [2.0])[1])
-
-
-def test_spread_is_mean_and_sample_deviation():
-    assert spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
-    assert spread([4.25]) == "4.25"
 
 
 def test_a_table_of_one_seed_claims_no_deviation():
     table = comparison_table("t", {"a": [5.0], "b": [3.0]})
     assert [list(column.cells) for column in table.columns][3] == ["", "-2.00"]
+
+
+def test_a_table_pairs_the_seeds():
+    table = comparison_table("t", {"a": [5.0, 7.0, 9.0], "b": [4.0, 5.0, 6.0]})
+    # differences -1, -2, -3: half the interval is t(0.975; 2) · 1/√3
+    half = stats.t.ppf(0.975, 2) / math.sqrt(3)
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[1:] == [["7.00 ± 2.00", "5.00 ± 1.00"], ["3", "3"], ["", f"-2.00 ± {half:.2f}"]]
 
 
 @pytest.mark.parametrize("rows", [{"a": [5.0, 6.0], "b": [3.0, 4.0]}, {"a": [0.0], "b": [0.0], "c": [0.0]}])
@@ -54,7 +48,7 @@ def test_the_demo_and_the_demo_again(tmp_path, monkeypatch, capsys):
     for row in ("labeled-only", "meta-gradient"):
         folders = [tmp_path / "demo" / f"{row}-seed{seed}" for seed in (0, 1)]
         found = [json.loads((folder / "result.json").read_text())["error"] for folder in folders]
-        assert re.search(rf"{row}\s*│\s*{re.escape(spread(found))}", done.stdout)
+        assert re.search(rf"{row}\s*│\s*{re.escape(str(summarize(found)))}", done.stdout)
     assert "Picture: " in done.stdout
     assert (tmp_path / "demo" / "demo.png").exists()
     assert done.stderr.count("% test error") == 4

@@ -10,8 +10,19 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, top_k_accuracy_score
 from torch import nn
 
+from semigrad.core import CPU
+from semigrad.data.arrays import from_arrays
+from semigrad.data.split import Split
 from semigrad.errors import InputError
-from semigrad.evaluate import calibration_error, evaluate, probabilities, wilson
+from semigrad.evaluate import (
+    calibration_error,
+    evaluate,
+    measure_labeled,
+    measure_test,
+    measure_validation,
+    probabilities,
+    wilson,
+)  # fmt: skip
 from semigrad.run import configure
 from semigrad.saved import evaluate_again, load_model, load_run
 from tests.small_runs import FLAGS, MODEL, cli, go, small
@@ -78,6 +89,46 @@ def test_measuring_leaves_the_network_as_it_was():
     assert first.sum(1) == pytest.approx(1)
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert [module.training for module in net] == [True, True, False, True]
+
+
+def measured(labeled, tested):
+    """A network of one feature whose logits are (2x, 3x), and data with these features."""
+    net = nn.Linear(1, 2, bias=False)
+    net.weight.data = torch.tensor([[2.0], [3.0]])
+    columns = [np.array(values, np.float32)[:, None] for values in (labeled, tested)]
+    x, x_test = columns
+    data = from_arrays("mine", ("a", "b"), x, np.arange(len(x)) % 2, x_test, np.arange(len(x_test)) % 2)
+    everything = np.arange(len(x))
+    return net, data, Split(everything, everything[:0], everything[1:])
+
+
+def test_answers_that_are_not_finite_are_counted_and_named():
+    """A feature of -3.4e38, which float32 can hold, makes both logits -inf, which have no softmax."""
+    wild = -3.4e38
+    net, data, split = measured([0, 1, wild, wild, 1], [1, 2, 3, wild, 1, -1, 2])
+    with pytest.raises(InputError, match="for 1 of 7 examples, first for number 3 of the test part") as caught:
+        measure_test(net, data, CPU, 0)
+    assert "drop such examples" in str(caught.value)
+    with pytest.raises(InputError, match="for 2 of 4 examples, first for number 2 of the training part"):
+        measure_validation(net, data, split, CPU, 0)
+    with pytest.raises(InputError, match="for 2 of 5 examples, first for number 2 of the training part"):
+        measure_labeled(net, data, split, CPU, 0)
+
+
+def test_a_class_that_a_network_excludes_is_no_reason_to_refuse():
+    net, data, _ = measured([0, 1], [1, 2, -1])
+
+    class Masked(nn.Module):
+        def forward(self, x):
+            return net(x) + torch.tensor([0.0, -torch.inf])
+
+    assert measure_test(Masked(), data, CPU, 0).confusion == [[2, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(("labels", "some"), [(3, 3), (3999, 3999), (4000, 2000), (5999, 3000), (6000, 2000)])
+def test_the_training_error_is_of_all_labels_or_of_some_thousand_spread_over_them(labels, some):
+    net, data, split = measured(np.linspace(-1, 1, labels), [0])
+    assert measure_labeled(net, data, split, CPU, 0).examples == some
 
 
 @pytest.fixture(scope="module")

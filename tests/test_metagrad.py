@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from semigrad.errors import InputError
 from semigrad.metagrad import (
     OPERATORS,
     FiniteDifference,
@@ -16,6 +17,7 @@ from semigrad.metagrad import (
     Problem,
     Unrolled,
     meta_pseudo_labels,
+    project_labels,
     undisturbed,
 )  # fmt: skip
 from semigrad.ops import squared_error
@@ -208,3 +210,32 @@ def test_without_a_forward_mode_rule_it_falls_back_and_says_so_once():
     exact = meta_pseudo_labels(net, x, y, u, lr=0.1, operator=Unrolled())
     assert torch.equal(labels, exact)
     assert torch.equal(again, exact)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scale": "pirnted"}, "There is no scale 'pirnted'. Did you mean 'printed'?"),
+        ({"project": "euclidian"}, "There is no projection 'euclidian'. Did you mean 'euclidean'?"),
+        ({"project": "euclidian", "beta": 0.0}, "There is no projection 'euclidian'"),
+        ({"mode": "trian"}, "There is no mode 'trian'. Did you mean 'train'?"),
+        ({"mode": None}, "There is no mode 'None'. Known: eval, train."),
+    ],
+)
+def test_words_nobody_knows_are_refused(settings, message):
+    net = tanh_mlp()
+    with pytest.raises(InputError) as caught:
+        meta_pseudo_labels(net, *batches(net), lr=0.1, **settings)
+    assert str(caught.value).startswith(message)
+    assert net.training
+
+
+def test_a_projection_nobody_knows_is_refused_by_itself():
+    with pytest.raises(InputError, match="Did you mean 'clip'"):
+        project_labels(torch.eye(3), "cilp")
+
+
+def test_no_projection_has_two_names(net):
+    x, y, u = batches(net)
+    one, other = (meta_pseudo_labels(net, x, y, u, lr=0.1, project=name) for name in (None, "none"))
+    assert torch.equal(one, other)

@@ -17,6 +17,7 @@ from semigrad.ops import (
     one_hot,
     project_to_simplex,
     soft_cross_entropy,
+    soft_cross_entropy_rows,
     squared_error,
 )  # fmt: skip
 
@@ -104,3 +105,50 @@ def test_the_average_covers_parameters_and_buffers():
         if value.is_floating_point():
             assert torch.allclose(value, torch.stack([s[name] for s in snapshots]).mean(0)), name
     assert average[1].num_batches_tracked == 4
+
+
+class Tied(nn.Module):
+    """A layer under two names, and two buffers under two names each."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.first = self.second = nn.Linear(3, 3)
+        nn.init.constant_(self.first.weight, value)
+        self.own = nn.Parameter(torch.full((2,), value))
+        self.register_buffer("scale", torch.full((2,), value))
+        self.register_buffer("same_scale", self.scale)
+        self.register_buffer("count", torch.tensor(int(value)))
+        self.register_buffer("same_count", self.count)
+
+
+def test_the_average_moves_a_tensor_with_two_names_once():
+    net = Tied(1.0)
+    average = copy.deepcopy(net).requires_grad_(False)
+    for value in (average.first.weight, average.own, average.scale, average.count):
+        value.zero_()
+    average_into(average, net, 0.9)
+    for value in (average.first.weight, average.own, average.scale):
+        assert torch.allclose(value, torch.full_like(value, 0.1))
+    assert average.count == 1
+    assert average.first is average.second
+    assert average.scale is average.same_scale
+
+
+def test_the_average_of_a_network_without_shared_weights_is_a_lerp_of_each_entry():
+    nets = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)) for _ in range(2)]
+    for net in nets:
+        net(torch.randn(5, 3))
+    average, net = nets
+    expected = {
+        name: torch.lerp(value, net.state_dict()[name], 1 - 0.95) if value.is_floating_point() else value.clone()
+        for name, value in average.state_dict().items()
+    }
+    average_into(average, net, 0.95)
+    assert all(torch.equal(value, expected[name]) for name, value in average.state_dict().items())
+
+
+def test_rows_of_soft_cross_entropy_are_the_entries_of_torchs_loss():
+    logits, targets = rows(0), rows(1).softmax(1)
+    expected = F.cross_entropy(logits, targets, reduction="none")
+    assert torch.allclose(soft_cross_entropy_rows(logits, targets), expected, rtol=1e-12)
+    assert torch.allclose(soft_cross_entropy(logits, targets), expected.mean(), rtol=1e-12)

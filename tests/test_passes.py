@@ -10,7 +10,7 @@ from torch import nn
 from semigrad.core import Clock
 from semigrad.methods import CoTraining, FixMatch, MeanTeacher, PiModel, TemporalEnsembling
 from semigrad.models.weight_norm import MeanOnlyBatchNorm2d
-from semigrad.passes import eval_mode, features, head, statistics_kept, watch
+from semigrad.passes import eval_mode, features, head, modes_kept, statistics_kept, synchronize, watch
 from tests.laws import Trial, batch
 
 CLOCK = Clock(step=3, steps=10, lr=0.1, seed=0)
@@ -188,3 +188,34 @@ def test_one_pass_or_two_differ_in_batch_statistics_alone(method):
         trial.terms(batch(method))
         passes.append(int(trial.net.body[2].num_batches_tracked))
     assert passes[1] == passes[0] - 1
+
+
+def test_statistics_of_instance_norm_are_kept_too():
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.InstanceNorm2d(4, track_running_stats=True), nn.Flatten()).double()
+    net(images(0))
+    before = copy.deepcopy(net.state_dict())
+    held = net[1].running_mean
+    with statistics_kept(net):
+        inside = net(images(1))
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert net[1].running_mean is held  # what a saved state or an optimizer refers to is still the layer's
+    assert torch.equal(net(images(1)), inside)
+    assert not torch.equal(net[1].running_mean, before["1.running_mean"])
+
+
+def test_modes_are_kept_whatever_is_set_inside(net):
+    net.body[1].eval()
+    modes = {module: module.training for module in net.modules()}
+    with modes_kept(net):
+        net.eval()
+        net.body[8].train()
+    assert {module: module.training for module in net.modules()} == modes
+
+
+@pytest.mark.parametrize(("device", "awaited"), [("cuda:1", ["cuda:1"]), ("mps", ["mps"]), ("cpu", [])])
+def test_only_devices_that_work_on_their_own_are_waited_for(device, awaited, monkeypatch):
+    waits = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waits.append(str(device)))
+    monkeypatch.setattr(torch.mps, "synchronize", lambda: waits.append("mps"))
+    synchronize(torch.device(device))
+    assert waits == awaited

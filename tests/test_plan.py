@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from semigrad.core import CPU
-from semigrad.plan import describe_plan, measure_step
+from semigrad.plan import describe_plan, duration, measure_step
 from semigrad.settings import Execution
 from semigrad.setup import set_up
 from semigrad.training import Step
@@ -93,3 +93,12 @@ def test_the_time_foretold_is_about_the_time_taken(tmp_path):
     result = go(small(steps=150), tmp_path, progress=listener, execution=Execution(threads=1, checkpoint_every=1000))
     milliseconds = float(re.search(r"\(([\d.]+) ms\)", listener.plan[-1])[1])
     assert 0.2 < 150 * milliseconds / 1000 / result["seconds"] < 5  # others may be using the machine
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (34.4, "34 s"), (89.4, "89 s"), (95, "1.6 min"), (1000, "17 min"), (5400, "1.5 h"),
+     (86_400, "24 h"), (180_000, "2.1 days"), (100_000_000, "1,157 days")],
+)  # fmt: skip
+def test_durations_have_the_unit_that_suits(seconds, words):
+    assert duration(seconds) == words

@@ -50,9 +50,9 @@ def test_every_published_method_has_a_recipe():
 
 @pytest.mark.parametrize(
     ("name", "weight"),
-    [
-        ("pi-model-cifar10", 8.0 / 10), ("pi-model-cifar100", 20.0 / 100), ("pi-model-svhn", 1.365 / 10),
-        ("temporal-ensembling-cifar10", 2.4 / 10), ("temporal-ensembling-svhn", 0.4095 / 10),
+    [  # SVHN: 1.365 and 0.4095 for 1.365 labeled images in 100, here for one
+        ("pi-model-cifar10", 8.0 / 10), ("pi-model-cifar100", 20.0 / 100), ("pi-model-svhn", 1.0 / 10),
+        ("temporal-ensembling-cifar10", 2.4 / 10), ("temporal-ensembling-svhn", 0.3 / 10),
         ("temporal-ensembling-cifar100", 20.0 / 100), ("mean-teacher-cifar10", 8.0 / 10),
         ("mixmatch-cifar10", 7.5), ("mixmatch-svhn", 25.0), ("mixmatch-cifar100", 1.5),
     ],

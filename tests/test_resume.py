@@ -238,6 +238,16 @@ def test_a_run_that_another_process_put_there_meanwhile_is_not_mixed_up(tmp_path
     assert json.loads((train.folder / "run.json").read_text())["run"]["lr"] == 0.05
 
 
+def test_a_finished_run_whose_model_is_gone_writes_it_again(tmp_path):
+    run = small(steps=4)
+    result = go(run, tmp_path)
+    before = weights(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    again = go(run, tmp_path, resume=True)
+    assert weights(tmp_path) == before
+    assert {**again, "finished": ""} == {**result, "finished": ""}
+
+
 def test_a_setting_that_was_added_later_is_no_other_run(tmp_path):
     run = small(steps=4)
     stop_after(run, tmp_path, 2)

@@ -15,6 +15,10 @@ class InputError(Exception):
         super().__init__("\n".join(self.problems))
 
 
+class Busy(InputError):
+    """Another process of this program has what is asked for; it can be had later."""
+
+
 def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
     """The sentence for a name nobody knows, with the nearest known one."""
     names = sorted(allowed)

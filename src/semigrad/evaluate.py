@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from semigrad.data.dataset import Dataset
+from semigrad.data.dataset import Dataset, Examples
 from semigrad.data.split import Split
 from semigrad.data.stream import in_order
+from semigrad.errors import InputError
+from semigrad.passes import eval_mode
 
 BINS = 15
 
@@ -48,13 +50,8 @@ class Evaluation:
 @torch.no_grad()
 def probabilities(net: nn.Module, batches: Iterable[Tensor]) -> np.ndarray:
     """(N, classes) softmax outputs in eval mode; the network's mode is as before afterwards."""
-    training = {module: module.training for module in net.modules()}
-    net.eval()
-    try:
+    with eval_mode(net):
         rows = [net(x).cpu().double().softmax(1) for x in batches]
-    finally:
-        for module, was in training.items():
-            module.training = was
     return torch.cat(rows).numpy()
 
 
@@ -62,22 +59,40 @@ def measure_test(net: nn.Module, dataset: Dataset, device: torch.device, workers
     """The figures on the test part of a data set, which must have one."""
     assert dataset.test is not None
     assert dataset.test_labels is not None
-    batches = in_order(dataset.test, np.arange(len(dataset.test)), device, workers)
-    return evaluate(probabilities(net, batches), dataset.test_labels)
+    everything = np.arange(len(dataset.test))
+    return _measure(net, "test", dataset.test, dataset.test_labels, everything, device, workers)
 
 
 def measure_validation(
     net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int
 ) -> Evaluation:
     """The figures on the part that was held out of the training part."""
-    batches = in_order(dataset.train, split.validation, device, workers)
-    return evaluate(probabilities(net, batches), dataset.labels[split.validation])
+    return _measure(net, "training", dataset.train, dataset.labels, split.validation, device, workers)
 
 
 def measure_labeled(net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int) -> Evaluation:
-    """The figures on labeled training examples, as they are: all of them, or 2,000 spread over them."""
+    """The figures on labeled training examples, as they are: all of them below 4,000, else 2,000 to 3,000 spread over
+    them."""
     some = split.labeled[:: max(1, len(split.labeled) // 2000)]
-    return evaluate(probabilities(net, in_order(dataset.train, some, device, workers)), dataset.labels[some])
+    return _measure(net, "training", dataset.train, dataset.labels, some, device, workers)
+
+
+def _measure(
+    net: nn.Module, part: str, examples: Examples, labels: np.ndarray, positions: np.ndarray, device: torch.device,
+    workers: int,
+) -> Evaluation:  # fmt: skip
+    """The figures on the examples at these positions. What is not finite has no place in them: one such answer would
+    make every mean so."""
+    predicted = probabilities(net, in_order(examples, positions, device, workers))
+    wrong = ~np.isfinite(predicted).all(1)
+    if wrong.any():
+        raise InputError(
+            f"The network's answer is not finite for {wrong.sum():,} of {len(wrong):,} examples, first for number "
+            f"{positions[wrong.argmax()]:,} of the {part} part (from 0). Look for values far outside those of the "
+            "other examples and put them right, or drop such examples; where there are none, the weights have grown "
+            "too large: train with a smaller learning rate."
+        )
+    return evaluate(predicted, labels[positions])
 
 
 def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from semigrad.errors import InputError
+from semigrad.errors import Busy, InputError
 
 PARTIAL = ".partial"
 
@@ -72,7 +72,8 @@ def check_writable(folders: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Keep this program's other processes out of a folder until the end, or the death, of this one."""
+    """Keep this program's other processes out of a folder until the end, or the death, of this one. Only where there
+    is `flock`: on Windows it keeps nobody out, and two runs in one folder would overwrite each other's files."""
     if os.name != "posix":
         yield
         return
@@ -83,7 +84,7 @@ def claimed(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(f"Another process is training in {folder}. Wait for it, or stop it first.") from error
+            raise Busy(f"Another process is training in {folder}. Wait for it, or stop it first.") from error
         yield
     finally:
         os.close(handle)

@@ -18,7 +18,12 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
     It differs from KL(y‖f) by the entropy of the targets, which no weight can change, and unlike KL it is defined
     for targets that have left the simplex; both have the same gradient."""
-    return -(targets * logits.log_softmax(1)).sum(1).mean()
+    return soft_cross_entropy_rows(logits, targets).mean()
+
+
+def soft_cross_entropy_rows(logits: Tensor, targets: Tensor) -> Tensor:
+    """−Σ_c y_c log f_c, one number for each row; from logits, so that no probability is too small for a slope."""
+    return -(targets * logits.log_softmax(1)).sum(1)
 
 
 def cross_entropy_rows(probabilities: Tensor, targets: Tensor) -> Tensor:
@@ -28,7 +33,12 @@ def cross_entropy_rows(probabilities: Tensor, targets: Tensor) -> Tensor:
 
 def squared_error(probabilities: Tensor, targets: Tensor) -> Tensor:
     """(1/B) Σ_i ‖f_i − y_i‖²: summed over the classes, averaged over the batch."""
-    return (probabilities - targets).square().sum(1).mean()
+    return squared_distance(probabilities, targets).mean()
+
+
+def squared_distance(p: Tensor, y: Tensor) -> Tensor:
+    """‖p − y‖², one number for each row."""
+    return (p - y).square().sum(1)
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -100,9 +110,12 @@ def project_to_simplex(rows: Tensor) -> Tensor:
 def average_into(average: nn.Module, net: nn.Module, keep: float) -> None:
     """a ← keep·a + (1 − keep)·w over parameters and floating-point buffers; other buffers are copied.
 
-    Buffers too: an average with the BatchNorm statistics of another network would answer nonsense in eval mode."""
-    ours, theirs = average.state_dict(), net.state_dict()
-    floating = [name for name, value in ours.items() if value.is_floating_point()]
-    torch._foreach_lerp_([ours[name] for name in floating], [theirs[name] for name in floating], 1 - keep)
-    for name in ours.keys() - set(floating):
-        ours[name].copy_(theirs[name])
+    Buffers too: an average with the BatchNorm statistics of another network would answer nonsense in eval mode. Tied
+    weights are one tensor under several names, which must not move once for each of them."""
+    theirs = net.state_dict()
+    pairs = {ours: theirs[name] for name, ours in average.state_dict(keep_vars=True).items()}
+    floating = [ours for ours in pairs if ours.is_floating_point()]
+    torch._foreach_lerp_(floating, [pairs[ours] for ours in floating], 1 - keep)
+    for ours, value in pairs.items():
+        if not ours.is_floating_point():
+            ours.copy_(value)

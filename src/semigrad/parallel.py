@@ -12,10 +12,10 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from semigrad.errors import InputError
+from semigrad.errors import Busy, InputError
 from semigrad.files import read_json
 from semigrad.loop import train
-from semigrad.records import RESULT, RUN, RunFolder
+from semigrad.records import RESULT, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.signals import Stop, Stopped, deaf_children, interruptible
@@ -96,11 +96,14 @@ def _is_finished(run: Run, path: Path) -> bool:
 
 
 def _train_one(run: Run, path: Path, device: str) -> Result:
-    begun = RunFolder(path)[RUN].exists()
-    try:
-        return train(run, path, resume=begun, execution=Execution(device=device, threads=1))
-    except Stopped as stopped:
-        os._exit(128 + stopped.signal)  # a worker that went on to wait for work would never be told again
+    """Go on with what is there; where another process trains it just now, wait for what that leaves."""
+    while True:
+        try:
+            return train(run, path, resume=True, execution=Execution(device=device, threads=1))
+        except Busy:
+            time.sleep(1)
+        except Stopped as stopped:
+            os._exit(128 + stopped.signal)  # a worker that went on to wait for work would never be told again
 
 
 def _end_with_the_parent() -> None:

@@ -1,15 +1,17 @@
-"""Ways of running a network that several methods need: in another mode, without touching BatchNorm's statistics, in two
-halves, or looking over a host's shoulder."""
+"""Ways of running a network that several methods need: in another mode, without touching running statistics, in two
+halves, to its end, or looking over a host's shoulder."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from semigrad.core import Clock
 
@@ -46,10 +48,9 @@ def both_batches(net: nn.Module, x: Tensor, u: Tensor, clock: Clock, joint: bool
 
 
 @contextlib.contextmanager
-def eval_mode(net: nn.Module) -> Iterator[None]:
-    """Running statistics and no dropout inside; afterwards every module's mode is as before."""
+def modes_kept(net: nn.Module) -> Iterator[None]:
+    """Whatever is set inside, every module's mode is as before afterwards: they need not all be in one."""
     training = {module: module.training for module in net.modules()}
-    net.eval()
     try:
         yield
     finally:
@@ -58,16 +59,48 @@ def eval_mode(net: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def eval_mode(net: nn.Module) -> Iterator[None]:
+    """Running statistics and no dropout inside; afterwards every module's mode is as before."""
+    with modes_kept(net):
+        net.eval()
+        yield
+
+
+@contextlib.contextmanager
 def statistics_kept(net: nn.Module) -> Iterator[None]:
     """Train-mode passes inside use batch statistics as always, but leave the running ones as they are."""
     layers = [layer for layer in net.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+    with _instance_statistics_kept(net):
+        for layer in layers:
+            layer.track_running_stats = False
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.track_running_stats = True
+
+
+@contextlib.contextmanager
+def _instance_statistics_kept(net: nn.Module) -> Iterator[None]:
+    """InstanceNorm moves its statistics whatever `track_running_stats` says, so it moves copies of them inside."""
+    layers = [layer for layer in net.modules() if isinstance(layer, _InstanceNorm) and layer.track_running_stats]
+    kept = [(layer.running_mean, layer.running_var) for layer in layers]
     for layer in layers:
-        layer.track_running_stats = False
+        layer.running_mean, layer.running_var = copy.deepcopy((layer.running_mean, layer.running_var))
     try:
         yield
     finally:
-        for layer in layers:
-            layer.track_running_stats = True
+        for layer, (mean, var) in zip(layers, kept, strict=True):
+            layer.running_mean, layer.running_var = mean, var
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has done all it was asked to; before a look at the clock, which else would show how long the
+    asking took."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
 
 
 @dataclass

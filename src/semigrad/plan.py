@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from semigrad.core import Clock, random_state_kept
+from semigrad.passes import synchronize
 from semigrad.run import Run
 from semigrad.schedule import learning_rate
 from semigrad.setup import Setup
@@ -46,7 +47,7 @@ def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         return []
     return [
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
-        f"{_duration(whole * run.steps)} for a whole run on {setup.device} with "
+        f"{duration(whole * run.steps)} for a whole run on {setup.device} with "
         f"{_plural(torch.get_num_threads(), 'thread')}."
     ]
 
@@ -67,15 +68,17 @@ def measure_step(run: Run, setup: Setup, step: nn.Module) -> tuple[float, float]
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
 
     with random_state_kept(setup.device):
-        return _seconds(forward), _seconds(whole)
+        return _seconds(forward, setup.device), _seconds(whole, setup.device)
 
 
-def _seconds(work: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], None], device: torch.device) -> float:
     """The quicker of two runs after one to warm up; slow work is run once only."""
     times = []
     for _ in range(3):
+        synchronize(device)
         started = time.perf_counter()
         work()
+        synchronize(device)
         times.append(time.perf_counter() - started)
         if times[-1] > 2:
             break
@@ -91,9 +94,9 @@ def _plural(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86400:.1f} days"
+def duration(seconds: float) -> str:
+    """In the unit that suits, with two digits."""
+    units = {"s": 1, "min": 60, "h": 3600, "days": 86_400}
+    unit = "s" if seconds < 90 else "min" if seconds < 5400 else "h" if seconds < 172_800 else "days"
+    value = max(seconds, 1) / units[unit]
+    return f"{value:,.1f} {unit}" if value < 9.5 and unit != "s" else f"{value:,.0f} {unit}"

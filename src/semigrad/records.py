@@ -4,7 +4,7 @@ run.json            the resolved run, versions, hashes of data and split
 metrics.jsonl       one line every few steps
 checkpoints/        training state
 model.safetensors   the weights that answer; config.json: what else `evaluate` needs
-result.json         final figures; its presence says that the run is finished
+result.json         final figures, written last
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        return self[RESULT].exists()
+        return self[RESULT].exists() and self[MODEL].exists()
 
     @property
     def date(self) -> datetime.datetime:

@@ -21,11 +21,11 @@ from semigrad.setup import divide, load_data, pick_device
 
 def load_run(path: Path) -> Run:
     """The run whose folder this is."""
+    file, advice = RunFolder(path)[RUN], "Give the folder of a run, such as one below runs/."
     if not path.is_dir():
-        raise InputError(f"There is no folder {path}. Give the folder of a run, such as one below runs/.")
-    file = RunFolder(path)[RUN]
+        raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")
     if not file.exists():
-        raise InputError(f"{path} holds no run: there is no {RUN} in it.")
+        raise InputError(f"{path} holds no run: there is no {RUN} in it. {advice}")
     description = read_json(file).get("run")
     if not isinstance(description, dict) or not isinstance(description.get("data"), str):
         raise InputError(f"{file} describes no run.")
@@ -37,7 +37,7 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
     folder = RunFolder(path)
     if not folder[MODEL].exists():
         raise InputError(
-            f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume."
+            f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
         )
     config = read_json(folder[CONFIG])
     try:

@@ -47,7 +47,7 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()  # `meta` can hold nothing
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = "" if "device string" in str(error) else f" ({str(error).splitlines()[0]})"
+        reason = "" if "device string" in str(error) else f" ({str(error).splitlines()[0].partition('. ')[0]})"
         raise InputError(f"There is no device {name!r} here{reason}. Use auto or cpu.") from error
     return device
 

@@ -82,15 +82,15 @@ def test_a_view_depends_on_its_own_row_alone_also_in_another_process(root: Path,
 @pytest.mark.parametrize(("width", "height"), [(500, 375), (64, 64), (30, 900), (333, 17), (224, 225)])
 def test_boxes_stay_inside(width: int, height: int) -> None:
     for draws in [*drawn(300), np.zeros(DRAWS), np.full(DRAWS, np.nextafter(1, 0))]:
-        for choose in (imagenet.shifted_box, imagenet.resized_box):
-            left, top, right, bottom = choose(width, height, 64, draws)
+        for box in (imagenet.shifted_box(width, height, 64, draws), imagenet.resized_box(width, height, draws)):
+            left, top, right, bottom = box
             assert 0 <= left < right <= width
             assert 0 <= top < bottom <= height
 
 
 def test_resized_boxes_have_the_area_and_aspect_asked_for() -> None:
     draws = drawn(4000)
-    boxes = np.array([imagenet.resized_box(400, 400, 224, row) for row in draws])
+    boxes = np.array([imagenet.resized_box(400, 400, row) for row in draws])
     across, down = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
     area, aspect = across * down / 400**2, across / down
     assert area.min() >= 0.1 - 1e-9

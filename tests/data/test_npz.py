@@ -181,3 +181,23 @@ def test_a_single_array_is_explained(tmp_path: Path) -> None:
         open_dataset("npz", tmp_path / "one.npy")
     with pytest.raises(InputError, match="not a readable"):
         open_dataset("npz", tmp_path)
+
+
+def test_a_feature_that_float32_is_too_coarse_for_is_named(tmp_path: Path) -> None:
+    rng = generator("digits lost")
+    times = 1.7e9 + np.arange(100.0)
+    x = np.stack([rng.normal(size=100), times, np.full(100, 0.1), times - 1.7e9, rng.normal(size=100) * 1e-9], 1)
+    data = opened(tmp_path, x=x, y=np.arange(100) % 2)
+    assert len(np.unique(everything(data)[:, 1])) < 5
+    (note,) = data.notes
+    assert "too coarse for 1 of 5 features (counted from 0: 1)" in note
+    assert "a standard deviation of 29 and is rounded by up to 64" in note
+    assert len(np.unique(everything(data)[:, 3])) == 100  # as the note advises
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64, np.int32, np.float32, np.int16, np.bool_])
+def test_ordinary_features_have_nothing_to_note(tmp_path: Path, kind: Any) -> None:
+    x = 1000 + 30 * generator("ordinary").normal(size=(50, 4))
+    assert opened(tmp_path, x=x.astype(kind), y=np.arange(50) % 2).notes == ()
+    year = 1.7e9 + 3e7 * generator("a year").random((50, 1))
+    assert opened(tmp_path, x=year.astype(np.int64), y=np.arange(50) % 2).notes == ()

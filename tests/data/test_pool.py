@@ -1,5 +1,6 @@
 """Unlabeled pools of another size or of other classes, on real digits."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -69,8 +70,9 @@ def test_a_smaller_pool_is_part_of_a_larger_one_and_the_labels_stay():
         ({"classes": list(SIX), "mismatch": 0.5}, "needs classes and unlabeled"),
         ({"classes": list(SIX), "unlabeled": 241}, "equally"),
         ({"classes": list(SIX), "unlabeled": 6000}, "are needed"),
+        ({"classes": [str(digit) for digit in range(10)], "unlabeled": 100, "mismatch": 0.5}, "names all 10 there are"),
         ({"unlabeled": 0}, "at least 1"),
-        ({"mismatch": 1.5}, "from 0 to 1"),
+        ({"mismatch": 1.5}, "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, message):
@@ -84,3 +86,17 @@ def test_a_run_with_other_classes_in_its_pool(tmp_path):
     assert result["test"]["examples"] == (digits().test_labels < 6).sum()
     assert len(result["test"]["confusion"]) == 6
     assert replace(run, mismatch=0.0).key != run.key
+
+
+def test_without_test_examples_of_its_classes_a_run_has_no_test_part(tmp_path):
+    data = digits()
+    kept = np.flatnonzero(data.test_labels >= 6)
+    others = replace(data, test=data.test.take(kept), test_labels=data.test_labels[kept])
+    run = small("digits@12", classes=list(SIX))
+    result = go(run, tmp_path, dataset=others)
+    assert "test" not in result or result["test"] is None
+    assert result["steps"] == run.steps
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["data"]["notes"] == ["no test example is of the chosen classes, so there is no test part"]
+    with pytest.raises(InputError, match="test_every needs a test part"):
+        set_up(replace(run, test_every=6), dataset=others)

@@ -148,7 +148,7 @@ def test_seeds_are_as_asked_for_or_as_the_scale_has_them():
     asked = experiment.cells("laptop", seeds=2)
     assert Counter((cell.column, cell.run.seed) for cell in asked)["SVHN@1000", 1] == 4
     assert [cell.run.seed for cell in asked] == sorted(cell.run.seed for cell in asked)
-    with pytest.raises(InputError, match="At least 1 seed"):
+    with pytest.raises(InputError, match="at least 1 and at most 100; given: 0"):
         experiment.cells("laptop", seeds=0)
 
 

@@ -1,5 +1,6 @@
 """Energy distance against brute force and closed forms, the silhouette, the draw of examples, and a real network."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -17,12 +18,17 @@ from semigrad.experiments.features import (
     choose,
     compare,
     describe_features,
+    energy_by_chance,
     energy_distance,
     read_parts,
     silhouette,
 )
 from semigrad.saved import load_model
 from tests.small_runs import digits, go, small
+
+
+def part(features, classes=None):
+    return Part(features, np.full(len(features), -1) if classes is None else np.asarray(classes))
 
 
 def brute_force(x, y):
@@ -60,28 +66,47 @@ def test_energy_distance_of_two_shifted_normals_in_closed_form():
 def test_equal_samples_are_at_no_distance_in_any_order():
     x = np.random.default_rng(3).normal(size=(30, 7))
     assert energy_distance(x, x[::-1]) == pytest.approx(0, abs=1e-12)
-    assert compare(x, np.concatenate([x, x]))["distance"] == pytest.approx(0, abs=1e-12)
+    assert compare(part(x), part(np.concatenate([x, x])))["distance"] == pytest.approx(0, abs=1e-12)
 
 
 def test_by_chance_is_the_mean_over_all_ways_to_deal_the_examples():
-    pool = np.random.default_rng(4).normal(size=(25, 3))
-    expected = compare(pool[:10], pool[10:])["by_chance"]
-    draws = np.random.default_rng(5)
-    dealt = [pool[draws.permutation(25)] for _ in range(3000)]
-    assert np.mean([energy_distance(rows[:10], rows[10:]) for rows in dealt]) == pytest.approx(expected, rel=0.02)
+    """By enumeration: of each class as many to either sample as before; of unknown classes all alike."""
+    pool = np.random.default_rng(4).normal(size=(8, 3))
+    ways = [list(chosen) for chosen in itertools.combinations(range(8), 3)]
+
+    def mean(kept):
+        found = [energy_distance(pool[way], np.delete(pool, way, 0)) for way in ways if kept(way)]
+        return np.mean(found)
+
+    assert energy_by_chance(part(pool[:3]), part(pool[3:])) == pytest.approx(mean(lambda way: True))
+    classes = np.array([0, 1, 1, 0, 0, 1, 1, 2])  # one 0 and two 1s of three, the only 2 in the other sample
+    dealt = mean(lambda way: sorted(classes[way]) == [0, 1, 1])
+    assert energy_by_chance(part(pool[:3], classes[:3]), part(pool[3:], classes[3:])) == pytest.approx(dealt)
+
+
+def test_a_sample_with_equally_many_of_each_class_is_compared_with_its_like():
+    """Far classes: two of each are nearer to all than five drawn from all alike, and chance must know that."""
+    draws = np.random.default_rng(9)
+    classes = np.repeat(np.arange(5), 40)
+    pool = 10.0 * classes[:, None] + draws.normal(size=(200, 2))
+    chosen = np.concatenate([draws.choice(40, 2, replace=False) + 40 * name for name in range(5)])
+    rest = np.setdiff1d(np.arange(200), chosen)
+    known = energy_by_chance(part(pool[chosen], classes[chosen]), part(pool[rest], classes[rest]))
+    assert energy_distance(pool[chosen], pool[rest]) < 2 * known
+    assert known < 0.3 * energy_by_chance(part(pool[chosen]), part(pool[rest]))
 
 
 def test_share_does_not_depend_on_the_scale_and_is_one_for_two_points():
     draws = np.random.default_rng(6)
     x, y = draws.normal(size=(20, 4)), draws.normal(1.0, size=(15, 4))
-    assert compare(100 * x, 100 * y)["share"] == pytest.approx(compare(x, y)["share"], rel=1e-4)
-    assert compare(np.zeros((3, 2)), np.ones((5, 2)))["share"] == pytest.approx(1)
-    assert compare(np.zeros((3, 2)), np.zeros((5, 2)))["share"] == 0
+    assert compare(part(100 * x), part(100 * y))["share"] == pytest.approx(compare(part(x), part(y))["share"], rel=1e-4)
+    assert compare(part(np.zeros((3, 2))), part(np.ones((5, 2))))["share"] == pytest.approx(1)
+    assert compare(part(np.zeros((3, 2))), part(np.zeros((5, 2))))["share"] == 0
 
 
 def test_two_samples_of_one_distribution_are_about_as_far_apart_as_chance_has_it():
     draws = np.random.default_rng(8)
-    found = [compare(draws.normal(size=(40, 8)), draws.normal(size=(200, 8))) for _ in range(50)]
+    found = [compare(part(draws.normal(size=(40, 8))), part(draws.normal(size=(200, 8)))) for _ in range(50)]
     means = {name: np.mean([entry[name] for entry in found]) for name in ("share", "share_by_chance")}
     assert means["share"] == pytest.approx(means["share_by_chance"], rel=0.05)
 

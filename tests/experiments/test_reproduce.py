@@ -250,7 +250,10 @@ def test_unknown_rows_are_named_together_with_what_is_meant(tmp_path):
     assert "Known: Labeled-Only, Ours, digits@10, digits@20" in second
 
 
-@pytest.mark.parametrize(("options", "words"), [({"jobs": 0}, "jobs must be"), ({"seeds": 0}, "At least 1 seed")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"jobs": 0}, "jobs must be"), ({"seeds": 0}, "at least 1 and at most 100"), ({"seeds": 10**6}, "given: 1000000")],
+)
 def test_impossible_numbers(tmp_path, options, words):
     with pytest.raises(InputError, match=words):
         go_through(tmp_path, **options)
@@ -290,10 +293,24 @@ def test_a_ray_cluster_gives_the_same_and_what_is_wrong_there_is_said_here(done,
     assert "cannot be trained. copies must be at least 1" in told[-1]
 
 
+@pytest.mark.slow
+def test_two_at_once_in_the_same_folders_share_the_work(done, tmp_path):
+    processes = [start(tmp_path) for _ in range(2)]
+    for process in processes:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output.decode()
+        assert "cannot be trained" not in output.decode()
+    outcome, told = go_through(tmp_path)
+    assert told == []
+    assert figures(outcome) == figures(done[1])
+
+
 def test_without_ray_its_absence_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install 'semigrad\[ray\]'"):
         go_through(tmp_path, ray="local")
+    with pytest.raises(InputError, match="Ray chooses the card: give --device cuda instead of cuda:1"):
+        go_through(tmp_path, ray="local", device="cuda:1")
 
 
 def start(place: Path) -> subprocess.Popen:

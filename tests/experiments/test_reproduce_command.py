@@ -1,10 +1,12 @@
 """`semigrad reproduce`: what is printed and written, and what is refused before anything is trained."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from semigrad.cli.reproduce import cost
 from semigrad.experiments import EXPERIMENTS
 from tests.small_runs import cli
 
@@ -12,11 +14,25 @@ OUTPUT = {"outcome.json", "report.html", "table.csv", "table.md", "table.tex"}
 TWO_RUNS = ("reproduce", "figure-labels", "--scale", "smoke", "--seeds", "1", "--only", "digits@10", "--json")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "jobs", "words"),
+    [
+        ([85, 336], 2, "About 5.6 min for 2 runs, 2 at a time."),  # not half of both
+        ([60, 60, 60], 2, "About 2.0 min for 3 runs, 2 at a time."),
+        ([60, 60, 60], 1, "About 3.0 min for 3 runs, one at a time."),
+        ([], 2, "Every run is on record: nothing to train."),
+    ],
+)
+def test_the_time_is_that_of_the_process_that_ends_last(seconds, jobs, words):
+    assert cost([{"seconds": each} for each in seconds], jobs) == words
+
+
 def test_command_line_computes_once_and_writes_everything(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli(*TWO_RUNS) == 0
     shown = capsys.readouterr()
-    assert "To train: 2 runs, about" in shown.err
+    assert re.search(r"^About [\d.]+ (s|min) for 2 runs, 2 at a time\.$", shown.err, re.MULTILINE)
+    assert shown.err.count("To train:") == 1
     assert shown.err.count("test error") == 2
     assert "missing" in shown.out
     line = json.loads(shown.out.splitlines()[-1])
@@ -68,7 +84,7 @@ def test_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, monkeypatch,
         (("table11",), "Did you mean 'table1'?"),
         (("table4", "--only", "Labeled-Onlyy"), "Did you mean 'Labeled-Only'?"),
         (("table4", "--jobs", "0"), "jobs must be at least 1"),
-        (("table4", "--seeds", "0"), "At least 1 seed"),
+        (("table4", "--seeds", "0"), "at least 1 and at most 100"),
         (("table4", "--scale", "huge"), "huge"),
         (("table4", "--out", "file"), "Cannot write file: Not a directory."),
         (("table4", "--out", "file/below"), "Cannot write file/below: Not a directory."),

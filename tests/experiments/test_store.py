@@ -122,6 +122,7 @@ def test_thinning_to_any_number(count, every):
         lambda text: text.replace('"error": ', '"error": NaN, "e": ', 1),
         lambda text: text.replace('"error_top5": ', '"error_top5": [], "e": ', 1),
         lambda text: text.replace('"split"', '"spilt"'),
+        lambda text: text.replace('"split"', '"own_network": 3, "split"'),
         lambda text: text.replace('"labeled": 40', '"labeled": null'),
         lambda text: text.replace('"date": "', '"date": "T'),
         lambda text: text.replace('"fingerprint": "', '"fingerprint": "0', 1),
@@ -130,7 +131,7 @@ def test_thinning_to_any_number(count, every):
     ],
     ids=[
         "half", "empty", "list", "no fingerprint", "other run", "no seconds", "no number", "not finite", "top 5",
-        "no split", "no labels", "no date", "other data", "curve", "curve of words",
+        "no split", "no name of a network", "no labels", "no date", "other data", "curve", "curve of words",
     ],
 )  # fmt: skip
 def test_a_damaged_record_is_named_and_ignored(finished, store, damage):
@@ -143,7 +144,7 @@ def test_a_damaged_record_is_named_and_ignored(finished, store, damage):
     assert store.find(run, None) is None
     (line,) = told(store)
     assert str(file) in line
-    assert "computed again" in line
+    assert "not on record" in line
     store.add(folder)
     assert file.read_text() == before
 
@@ -304,7 +305,7 @@ def test_damaged_features_are_named_and_ignored(finished, store, change):
     assert store.find(run, None) == dataclasses.replace(added, features=None)
     (line,) = told(store)
     assert f"{name_of(added)}.features.json is damaged" in line
-    assert "computed again" in line
+    assert "not on record" in line
 
 
 @pytest.mark.parametrize("name", features())

@@ -87,6 +87,9 @@ def test_order_of_rows_against_the_papers():
     assert found["SVHN@20", "CIFAR-10@40"].rows == 5  # the paper has no such column, and one of ours is missing
     few = experiment(rows=("A", "B", "C", "D"))
     assert agreements(outcome(few)) == {}
+    without = agreements(outcome(), without=("A",))
+    assert without.keys() <= found.keys()
+    assert all(agreed.rows == found[place].rows - 1 for place, agreed in without.items())
 
 
 def test_a_column_the_paper_lacks_stands_beside_all_of_its_columns():
@@ -252,13 +255,13 @@ def test_features_have_a_table_of_their_own():
 
 def test_data_that_are_not_whole_are_noted():
     made = outcome()
-    whole, part = ({"title": title} for title in ("svhn, whole", "svhn, 20,000 of 73,257"))
+    whole, part = ({"title": title, "test": 5000} for title in ("svhn, whole", "svhn, 20,000 of 73,257"))
     records = {
         ("A", "SVHN@20"): {seed: dataclasses.replace(record(5.0), data=data) for seed, data in enumerate((whole, part))}
     }
     assert made.notes == ("A note with an_underscore.",)
     found = dataclasses.replace(made, records=records)
-    assert found.notes[1:] == ("Trained on a part of the data: svhn, 20,000 of 73,257.",)
+    assert found.notes[1:] == ("Trained on a part of the data: svhn, 20,000 of 73,257; tested on 5,000 examples.",)
     assert "svhn, 20,000 of 73,257" in markdown(found)
 
 

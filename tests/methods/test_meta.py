@@ -11,8 +11,19 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from semigrad.core import Clock, Method
-from semigrad.metagrad import Unrolled, kl_divergence, meta_pseudo_labels
-from semigrad.methods import FixMatch, Meta, MetaGradient, MixMatch, PseudoLabel, Supervised
+from semigrad.metagrad import OPERATORS, Unrolled, kl_divergence, meta_pseudo_labels, operators
+from semigrad.methods import (
+    SWA,
+    FixMatch,
+    MeanTeacher,
+    Meta,
+    MetaGradient,
+    MixMatch,
+    PiModel,
+    PseudoLabel,
+    Supervised,
+    TemporalEnsembling,
+)  # fmt: skip
 from semigrad.ops import average_into
 from tests.laws import Trial, batch, doubled
 
@@ -159,3 +170,35 @@ def test_on_hosts_with_weighted_rows_it_equals_a_double_backward_by_hand(host):
     assert torch.allclose(found["targets"], expected, rtol=1e-9, atol=1e-12)
     assert not torch.allclose(found["targets"], guess["targets"], rtol=1e-6)
     assert "weights" not in guess or torch.equal(found["weights"], guess["weights"])
+
+
+SQUARED = [MixMatch(), TemporalEnsembling(), PiModel(detach=True), MeanTeacher(), SWA(MeanTeacher()), SelfTarget()]
+OTHERS = [MeanTeacher(distance="kl"), Teacher(), SWA(Teacher())]
+
+
+@pytest.mark.parametrize("operator", ["forward-mode", "unrolled", "finite-difference"])
+@pytest.mark.parametrize("host", [*SQUARED, *OTHERS], ids=repr)
+def test_the_inner_loss_is_the_hosts_own_called_for_each_row(host, operator):
+    """Against a function that the operators cannot know, and must differentiate."""
+    trial = Trial(Meta(host, operator=operator, beta=0.5), dtype=torch.float64)
+    trial.steps(0, 3)
+    given = doubled(batch(host, seed=9))
+    targets = host.guess(trial.net, trial.memory.host, given, CLOCK)["targets"]
+    found = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
+    with CLOCK.masks("meta"):
+        expected = meta_pseudo_labels(
+            trial.net, given.labeled[0], given.labels, given.unlabeled[host.student_view], lr=CLOCK.lr, beta=0.5,
+            operator=OPERATORS[operator](), inner=lambda p, q: host.divergence(p, q), target=targets,
+        )  # fmt: skip
+    assert torch.allclose(found, expected, rtol=1e-9, atol=1e-13)
+    assert not torch.allclose(found, targets, rtol=1e-6)
+
+
+@pytest.mark.parametrize("host", [*SQUARED, *OTHERS], ids=repr)
+def test_only_another_loss_than_squared_error_is_differentiated_in_the_labels(host, monkeypatch):
+    trial = Trial(Meta(host))
+    trial.steps(0, 1)  # an ensemble has targets for rows that it has seen
+    calls, really = [], operators._change_of_pull
+    monkeypatch.setattr(operators, "_change_of_pull", lambda *given: calls.append(1) or really(*given))
+    trial.terms(batch(host))
+    assert len(calls) == (host in OTHERS)

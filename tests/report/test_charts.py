@@ -10,9 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semigrad.experiments.store import PARTS
 from semigrad.report.charts import DASHED, Bar, Cell, Series, Table, bar_chart, line_chart, number
-from semigrad.report.maps import PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
-from semigrad.report.svg import COLOR_COUNT, WIDTH, Scale, element, scale_over, shortened, width_of, written
+from semigrad.report.maps import confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.svg import (
+    COLOR_COUNT,
+    WIDTH,
+    Scale,
+    element,
+    scale_over,
+    shortened,
+    shortened_apart,
+    width_of,
+    written,
+)
 from tests.report.pages import NASTY, SVG
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
@@ -326,3 +337,10 @@ def test_colors_stand_out_on_light_and_dark_pages():
         for name in ("ink", "soft", "accent", "bad", "good"):
             assert contrast(theme[name], theme["page"]) >= 4.5, name
             assert contrast(theme[name], theme["raised"]) >= 4.5, name
+
+
+def test_names_that_are_cut_stay_apart():
+    names = ["meta-gradient, meta False, mixup True", "meta-gradient, meta True, mixup True", "supervised"]
+    cut = shortened_apart(names, 120)
+    assert cut == ["… meta False", "… meta True", "supervised"]
+    assert shortened_apart(["a" * 99, "a" * 99], 60)[0].count("…") == 1  # the same name twice stays what it is

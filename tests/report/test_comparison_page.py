@@ -13,7 +13,8 @@ from semigrad.experiments import EXPERIMENTS
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Outcome, record_of
 from semigrad.report.charts import DASHED
-from semigrad.report.compare_parts import MAPS, maps, method_curves, outcome_of, provenance, row_labels
+from semigrad.report.compare_parts import MAPS, maps, method_curves, provenance
+from semigrad.report.gather import outcome_of, row_labels
 from semigrad.report.page import comparison_page
 from tests.report.pages import NASTY, SVG, drawings, read_page, titles
 from tests.small_runs import go, small
@@ -87,7 +88,7 @@ def test_the_date_is_that_of_the_newest_run(folders, tmp_path):
 def test_runs_that_cannot_be_compared(folders, tmp_path):
     with pytest.raises(InputError, match="given twice"):
         outcome_of([folders[0], *folders])
-    with pytest.raises(InputError, match="There is no folder"):
+    with pytest.raises(InputError, match="does not exist"):
         report.main([str(folders[0]), str(tmp_path / "nowhere")])
 
 

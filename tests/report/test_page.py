@@ -1,6 +1,7 @@
 """The page of a run: every part there or said to be missing, nothing from elsewhere, nothing that runs."""
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -20,7 +21,7 @@ from semigrad.report.provenance import command_of
 from semigrad.report.run_parts import PREPARATION, curves
 from semigrad.run import configure
 from tests.report.pages import NASTY, SVG, drawings, image_folder, read_page, titles
-from tests.small_runs import go, small, stop_after
+from tests.small_runs import digits, go, small, stop_after
 
 LIMIT = 1_500_000
 
@@ -162,6 +163,24 @@ def test_a_network_of_the_users_own_is_left_out_with_a_reason(tmp_path):
     assert "left out." in page.text
     assert "a network of your own" in page.text
     assert "Confusion matrix of the test part" in titles(tmp_path / "run" / "report.html")
+    assert "from Python with a network of the user's own (Sequential): no command gives it again" in page.text
+    assert "semigrad train" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "commands"),
+    [
+        ("mine@40", "from Python with data of the user's own, called mine@40: no command gives it again", 0),
+        ("digits@40", "needs the data as they were; what digits@40 names here is something else", 1),
+    ],
+)
+def test_a_run_on_data_from_python_does_not_claim_that_a_command_gives_it_again(name, words, commands, tmp_path):
+    data = dataclasses.replace(digits(), fingerprint="0" * 64)
+    go(small(name, steps=3), tmp_path / "run", dataset=data)
+    page = read_page(run_page(tmp_path / "run"))
+    assert words in page.text
+    assert "The same run again:" not in page.text
+    assert page.text.count("semigrad train") == commands
 
 
 HARM = {
@@ -195,6 +214,26 @@ def test_what_is_missing_is_said_and_the_rest_is_there(case, finished, tmp_path)
     assert drawings(folder / "report.html")
 
 
+WRONG = {
+    "error": ("result.json", lambda content: content["test"].update(error=None)),
+    "interval": ("result.json", lambda content: content["test"].update(error_interval=3)),
+    "test": ("result.json", lambda content: content.update(test="x")),
+    "nothing but an error": ("result.json", lambda content: [content.pop(name) for name in [*content][1:]]),
+    "seconds": ("result.json", lambda content: content.update(seconds="x")),
+    "split": ("run.json", lambda content: content.update(split={"labeled": "x"})),
+    "environment": ("run.json", lambda content: content.update(environment=-5)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_files_that_are_json_and_wrong_are_damage(case, finished, tmp_path):
+    name, harm = WRONG[case]
+    folder = shutil.copytree(finished, tmp_path / "run")
+    change(folder / name, harm)
+    with pytest.raises(InputError, match=r"is damaged: run.json, result.json or config.json is not as it was written"):
+        run_page(folder)
+
+
 def test_a_result_from_before_reliability_was_kept(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     change(folder / "result.json", lambda result: result["test"].pop("reliability"))
@@ -219,9 +258,12 @@ def test_the_command(finished, tmp_path, capsys):
     assert {"confusion.svg", "confusion.png"} <= {*pictures}
 
 
-@pytest.mark.parametrize(("given", "words"), [("nowhere", "There is no folder"), ("empty", "holds no run")])
+@pytest.mark.parametrize(
+    ("given", "words"), [("nowhere", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
+)
 def test_the_command_on_something_else(given, words, tmp_path):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("a letter")
     with pytest.raises(InputError, match=words):
         report.main([str(tmp_path / given)])
 

@@ -1,5 +1,6 @@
 """Charts as files: the look of the page in every element, nothing that only a page needs, the same in both formats."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -105,3 +106,20 @@ def test_the_picture_is_what_a_browser_makes_of_the_drawing(files, tmp_path):
 def test_a_file_is_as_wide_as_twice_the_drawing():
     text = as_text(stand_alone(CHARTS["bars"]().svg)).decode()
     assert f'width="{2 * WIDTH:g}"' in text
+
+
+def test_what_xml_forbids_is_replaced(tmp_path):
+    chart = confusion_chart([[8, 2], [1, 9]], ["bell\x07", "escape\x1b and \ud800"])
+    svg, picture = save_pictures([chart], tmp_path)
+    words = [node.text for node in drawings(svg)[0].iter(f"{SVG}text")]
+    assert "bell\ufffd" in words
+    assert picture.exists()
+
+
+def test_long_names_are_shortened_and_told_apart(tmp_path):
+    names = [f"results-npz:{'ä' * 240}{end}" for end in ("one", "two")]
+    charts = [dataclasses.replace(CHARTS["bars"](), name=name) for name in names]
+    paths = save_pictures(charts, tmp_path)
+    assert len({*paths}) == 4
+    assert all(path.exists() and path.name.startswith("results-npz-ää") for path in paths)
+    assert {len(path.name.encode()) <= 200 for path in paths} == {True}

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import re
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 import tyro
 
 from semigrad.errors import InputError
+from semigrad.recipes import DEFAULTS
 from semigrad.settings import Execution, Settings
 
 
@@ -49,7 +51,7 @@ class Output:
 def read_config(path: Path) -> dict[str, Any]:
     """The content of a TOML file, or of a run.json."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
@@ -79,7 +81,8 @@ def value_of(given: list[str], name: str) -> str | None:
 def take_data(given: list[str]) -> str | None:
     """Take DATA out of the arguments: the first that is neither an option nor a value of one.
 
-    An option without `=` has a value unless it is a switch; further numbers behind it are values too (a list)."""
+    An option without `=` has a value unless it is a switch; further numbers behind it are values too (a list), and
+    behind one that takes a list of names everything that is not the name of known data."""
     position, model = 0, value_of(given, "model")
     while position < len(given):
         argument = given[position]
@@ -89,9 +92,20 @@ def take_data(given: list[str]) -> str | None:
         if "=" in argument or is_switch(argument, model):
             continue
         position += 1
-        while position < len(given) and is_number(given[position]):
+        names = argument in lists_of_names()
+        while position < len(given) and (is_number(given[position]) or (names and is_plain_name(given[position]))):
             position += 1
     return None
+
+
+def lists_of_names() -> set[str]:
+    """The options of a run that take any number of names, such as --classes cat dog."""
+    return {f"--{field.name}" for field in dataclasses.fields(Settings) if str(field.type).startswith("tuple[str")}
+
+
+def is_plain_name(text: str) -> bool:
+    """Whether this is neither an option nor the name of known data."""
+    return not text.startswith("-") and re.split("[:@]", text)[0] not in DEFAULTS
 
 
 def is_switch(option: str, model: str | None) -> bool:

@@ -14,7 +14,7 @@ class Options:
     """Make one self-contained HTML page: of one run, or of several in comparison."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """Folders of runs. One gives the page of that run, several a comparison."""
+    """Folders of runs, or folders that hold some. One run gives its page, several a comparison."""
     out: Path | None = None
     """The file to write; None: report.html in the run's folder, or here for a comparison."""
     pictures: Path | None = None

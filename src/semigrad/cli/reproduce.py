@@ -62,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     from semigrad.experiments.reproduce import pending, reproduce
     from semigrad.experiments.store import Store
     from semigrad.files import check_writable
+    from semigrad.setup import pick_device
 
     if options.jobs < 1:
         raise InputError(f"jobs must be at least 1; given: {options.jobs}.")
@@ -71,6 +72,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.dry_run:
         return describe(options, chosen, waiting)
     check_writable([folder_of(options), *([options.pictures] if options.pictures else [])])
+    if options.ray is None:
+        pick_device(options.device)
     tell(cost(plan_rows(_different(waiting)), options.jobs))
     outcome = reproduce(
         experiment, options.scale, store=store, seeds=options.seeds, only=options.only, jobs=options.jobs,
@@ -95,19 +98,15 @@ def _different(cells: Sequence[Cell]) -> list[Cell]:
 
 def cost(rows: Sequence[dict[str, Any]], jobs: int) -> str:
     """How many runs are to be trained, and about how long that takes here."""
+    from semigrad.plan import duration
+
     if not rows:
         return "Every run is on record: nothing to train."
-    seconds = sum(row["seconds"] for row in rows) / min(jobs, len(rows))
+    ends = [0.0] * min(jobs, len(rows))  # when each process is done
+    for row in rows:
+        ends[ends.index(min(ends))] += row["seconds"]
     at_a_time = "one at a time" if jobs == 1 else f"{jobs} at a time"
-    return f"To train: {len(rows)} {'run' if len(rows) == 1 else 'runs'}, about {duration(seconds)} with {at_a_time}."
-
-
-def duration(seconds: float) -> str:
-    """In the unit that suits, with two digits."""
-    units = {"s": 1, "min": 60, "h": 3600, "days": 86_400}
-    unit = "s" if seconds < 90 else "min" if seconds < 5400 else "h" if seconds < 172_800 else "days"
-    value = max(seconds, 1) / units[unit]
-    return f"{value:,.1f} {unit}" if value < 9.5 and unit != "s" else f"{value:,.0f} {unit}"
+    return f"About {duration(max(ends))} for {len(rows)} {'run' if len(rows) == 1 else 'runs'}, {at_a_time}."
 
 
 def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) -> int:
@@ -127,6 +126,8 @@ def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) 
 
 
 def plan_table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+    from semigrad.plan import duration
+
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     left = ("row", "column", "data", "network", "settings")
     headings = (*left[:3], "seed", *left[3:], "labels", "steps", "batch", "on record", "takes")

@@ -113,8 +113,8 @@ class Files:
             return cut(picture, centered(*picture.size, share=self.size / resized), self.size)
         # A small part of the picture may become the whole view, so a resized crop wants all its pixels.
         picture = decode(path, enough=None if self.resized_crop else 2 * resized)
-        choose = resized_box if self.resized_crop else shifted_box
-        pixels = cut(picture, choose(*picture.size, self.size, draws), self.size)
+        box = resized_box(*picture.size, draws) if self.resized_crop else shifted_box(*picture.size, self.size, draws)
+        pixels = cut(picture, box, self.size)
         return pixels[:, :, ::-1] if draws[2] < 0.5 else pixels
 
 
@@ -134,7 +134,7 @@ def shifted_box(width: int, height: int, size: int, draws: np.ndarray) -> Box:
     return left, top, min(left + side, width), min(top + side, height)
 
 
-def resized_box(width: int, height: int, size: int, draws: np.ndarray) -> Box:
+def resized_box(width: int, height: int, draws: np.ndarray) -> Box:
     """A part with a share of the area uniform in [0.1, 1] (draw 3) and width / height log-uniform in [0.8, 1.25]
     (draw 4), made smaller where it would not fit in, at a place by draws 0 and 1."""
     area = (LEAST_AREA + (1 - LEAST_AREA) * draws[3]) * width * height

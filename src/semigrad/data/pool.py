@@ -31,22 +31,29 @@ class Pool:
             )
         if self.mismatch and (not self.classes or self.unlabeled is None):
             found.append("mismatch is the share of the pool that is of other classes: it needs classes and unlabeled.")
+        if self.mismatch and set(dataset.classes) <= set(self.classes):
+            found.append(
+                "mismatch is the share of the pool that is of other classes, and classes names all "
+                f"{len(dataset.classes)} there are. Leave some of them out, or leave mismatch out."
+            )
         return found
 
     def restrict(self, dataset: Dataset) -> Dataset:
         """The data set with these classes alone: others have no label in the training part and no place in the test
-        part."""
+        part. Where that leaves nothing of it, there is none, as where a source has none: one can still train."""
         if not self.classes:
             return dataset
         numbers = np.full(len(dataset.classes) + 1, -1)  # the last place is for examples whose class is not known
         for new, name in enumerate(self.classes):
             numbers[dataset.classes.index(name)] = new
-        test, test_labels = dataset.test, dataset.test_labels
+        labels, test, test_labels = numbers[dataset.labels], dataset.test, dataset.test_labels
+        notes = dataset.notes
         if test is not None and test_labels is not None:
             kept = np.flatnonzero(numbers[test_labels] >= 0)
-            test, test_labels = test.take(kept), numbers[test_labels[kept]]
+            test, test_labels = (test.take(kept), numbers[test_labels[kept]]) if len(kept) else (None, None)
+            notes += () if len(kept) else ("no test example is of the chosen classes, so there is no test part",)
         return dataclasses.replace(
-            dataset, classes=self.classes, labels=numbers[dataset.labels], test=test, test_labels=test_labels
+            dataset, classes=self.classes, labels=labels, test=test, test_labels=test_labels, notes=notes
         )
 
     def cut(self, dataset: Dataset, split: Split, seed: int) -> Split:

@@ -34,11 +34,15 @@ def train_on_cluster(
     `keep` hears of each record as it comes, `failed` of runs that cannot be trained, and `alive` of how many are still
     to come when there was neither for `silence` seconds. Every machine needs semigrad, and the data where this one has
     them. A run that is stopped there is lost: only finished ones come back."""
+    if device.startswith("cuda:"):
+        raise InputError(f"On a cluster, Ray chooses the card: give --device cuda instead of {device}.")
     ray = _import_ray()
     _connect(ray, address)
     try:
         with interruptible() as stop:
-            task = ray.remote(num_cpus=1, num_gpus=int(device.startswith("cuda")))(train_away)
+            if device == "auto":
+                device = "cuda" if ray.cluster_resources().get("GPU") else "cpu"
+            task = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"))(train_away)
             waiting = {task.remote(run, with_features, device): run for run in runs}
             heard = time.monotonic()
             while waiting:

@@ -17,6 +17,9 @@ Kind = Literal["table", "curves", "labels", "features"]
 Place = tuple[str, str]
 """Row and column."""
 
+MOST_SEEDS = 100
+"""More than anybody has trained; a number above is a slip."""
+
 ROOT = "{root}"
 """Stands in the path of some data for the folder of the named data sets, which is known only when a run is made."""
 
@@ -77,8 +80,8 @@ class Experiment:
     def cells(self, scale: Scale, seeds: int | None = None) -> list[Cell]:
         """Every run, seed by seed, so that a comparison is complete early; `seeds` None: as many as the scale has."""
         plan = self.plans[scale]
-        if seeds is not None and seeds < 1:
-            raise InputError(f"At least 1 seed is needed; given: {seeds}.")
+        if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+            raise InputError(f"Seeds are at least 1 and at most {MOST_SEEDS}; given: {seeds}.")
         counts = {column: seeds or plan.fewer_seeds.get(column, plan.seeds) for column in plan.columns}
         return [
             Cell(row, column, make_run(layer, seed))

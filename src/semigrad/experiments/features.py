@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from semigrad.core import generator
-from semigrad.data.dataset import Examples
+from semigrad.data.dataset import Dataset, Examples
+from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.loop import processor_threads
@@ -50,7 +51,7 @@ def describe_features(folder: Path, most: int = MOST_POINTS) -> dict[str, Any]:
             "width": parts["test"].features.shape[1],
             "counts": {name: len(part.classes) for name, part in parts.items()},
             "energy": {
-                f"{first}-{second}": compare(parts[first].features, parts[second].features)
+                f"{first}-{second}": compare(parts[first], parts[second])
                 for first, second in itertools.combinations(parts, 2)
             },
             "silhouette": silhouette(parts["test"]),
@@ -62,18 +63,24 @@ def read_parts(folder: Path, net: Network, most: int) -> dict[str, Part]:
     """Features of at most `most` examples, the same number of each part as far as it has as many."""
     run = load_run(folder)
     dataset, split = divide(run, *load_data(run))
-    if dataset.test is None or dataset.test_labels is None:
+    pools, parts = pools_of(dataset, split), {}
+    if "test" not in pools:
         raise InputError(f"{run.data} has no test part, whose features are to be compared with those trained on.")
-    pools: dict[str, tuple[Examples, np.ndarray, np.ndarray]] = {
-        "labeled": (dataset.train, split.labeled, dataset.labels),
-        "unlabeled": (dataset.train, split.unlabeled, dataset.labels),
-        "test": (dataset.test, np.arange(len(dataset.test)), dataset.test_labels),
-    }
-    parts = {}
     for name, (examples, pool, classes) in pools.items():
         chosen = choose(name, pool, most // len(pools))
         parts[name] = Part(features_of(net, examples, chosen), classes[chosen])
     return parts
+
+
+def pools_of(dataset: Dataset, split: Split) -> dict[str, tuple[Examples, np.ndarray, np.ndarray]]:
+    """Examples, positions among them and classes of each part; a test part only where there is one with classes."""
+    pools = {
+        "labeled": (dataset.train, split.labeled, dataset.labels),
+        "unlabeled": (dataset.train, split.unlabeled, dataset.labels),
+    }
+    if dataset.test is not None and dataset.test_labels is not None:
+        pools["test"] = (dataset.test, np.arange(len(dataset.test)), dataset.test_labels)
+    return pools
 
 
 def choose(name: str, pool: np.ndarray, most: int) -> np.ndarray:
@@ -90,14 +97,12 @@ def features_of(net: Network, examples: Examples, positions: np.ndarray) -> np.n
     return torch.cat(rows).double().numpy()
 
 
-def compare(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
-    """The energy distance of two samples and what chance alone gives for samples of these sizes; both also as shares
-    of the largest distance (0: the same distribution, 1: two points apart), which no scale of features changes."""
-    largest = 2 * _distances(first, second).mean()
-    distance = energy_distance(first, second)
-    everything = np.concatenate([first, second])
-    typical = _distances(everything, everything).sum() / (len(everything) * (len(everything) - 1))
-    by_chance = typical * (1 / len(first) + 1 / len(second))  # the mean over all ways to deal the examples out again
+def compare(first: Part, second: Part) -> dict[str, float]:
+    """The energy distance of two samples and what chance alone gives for samples with these numbers of each class; both
+    also as shares of the largest distance (0: the same distribution, 1: two points apart), which no scale of features
+    changes."""
+    largest = 2 * _distances(first.features, second.features).mean()
+    distance, by_chance = energy_distance(first.features, second.features), energy_by_chance(first, second)
     figures = {"distance": distance, "by_chance": by_chance}
     shares = {"share": distance / largest, "share_by_chance": by_chance / largest} if largest else {}
     return {name: _short(value) for name, value in {**figures, "share": 0.0, "share_by_chance": 0.0, **shares}.items()}
@@ -107,6 +112,31 @@ def energy_distance(first: np.ndarray, second: np.ndarray) -> float:
     """2 E|X − Y| − E|X − X'| − E|Y − Y'| over all pairs of rows, Euclidean: never negative, 0 for equal samples."""
     within = _distances(first, first).mean() + _distances(second, second).mean()
     return float(2 * _distances(first, second).mean() - within)
+
+
+def energy_by_chance(first: Part, second: Part) -> float:
+    """The mean energy distance over all ways to deal the examples of each class out again, as many to each sample as it
+    has now: labeled examples are drawn equally from every class, so they are no draw from all alike. Where classes are
+    not known, all examples are of one."""
+    features, classes = np.concatenate([first.features, second.features]), [first.classes, second.classes]
+    if min(part.min() for part in classes) < 0:
+        classes = [np.zeros_like(part) for part in classes]
+    names, own = np.unique(np.concatenate(classes), return_inverse=True)
+    members = np.eye(len(names))[own]
+    sums = members.T @ _distances(features, features) @ members  # over the pairs of each two classes
+    all_of = members.sum(0)
+    first_of = members[: len(classes[0])].sum(0)
+    second_of = all_of - first_of
+
+    def mean(here: np.ndarray, there: np.ndarray, same: bool) -> float:
+        """The expected mean over pairs of one sample and another, or the same one."""
+        chance = np.outer(here / all_of, there / all_of)
+        others = there - 1 if same else there
+        np.fill_diagonal(chance, here * others / (all_of * np.maximum(all_of - 1, 1)))  # two draws from one class
+        return float((sums * chance).sum() / (here.sum() * there.sum()))
+
+    within = mean(first_of, first_of, same=True) + mean(second_of, second_of, same=True)
+    return 2 * mean(first_of, second_of, same=False) - within
 
 
 def _distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -131,12 +161,8 @@ def silhouette(part: Part) -> dict[str, Any]:
 
 
 def embed(parts: Mapping[str, Part]) -> dict[str, dict[str, list[Any]]]:
-    """t-SNE of all parts together, seeded: for each part the coordinates, to a tenth, and classes of its points."""
-    from sklearn.manifold import TSNE
-
-    together = np.concatenate([part.features for part in parts.values()]).astype(np.float32)
-    perplexity = min(30.0, (len(together) - 1) / 3)
-    points = TSNE(perplexity=perplexity, init="pca", random_state=SEED).fit_transform(together)
+    """t-SNE of all parts together: for each part the coordinates, to a tenth, and classes of its points."""
+    points = tsne(np.concatenate([part.features for part in parts.values()]))
     borders = np.cumsum([len(part.classes) for part in parts.values()])[:-1]
     return {
         name: {
@@ -146,6 +172,16 @@ def embed(parts: Mapping[str, Part]) -> dict[str, dict[str, list[Any]]]:
         }
         for (name, part), own in zip(parts.items(), np.split(points, borders), strict=True)
     }
+
+
+def tsne(features: np.ndarray) -> np.ndarray:
+    """(N, width) -> (N, 2), seeded: a map on which near rows are near."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(features) - 1) / 3)
+    learner = TSNE(perplexity=perplexity, init="pca", random_state=SEED)
+    points: np.ndarray = learner.fit_transform(features.astype(np.float32))
+    return points
 
 
 def _short(value: float) -> float:

@@ -29,8 +29,8 @@ _NOTE = "Small-conv in place of the paper's network, and a small share of its st
 _FEATURES_NOTE = "The features are 96 numbers, the paper's 128."
 _VADD_NOTE = "VAT+VAdD is without the entropy term that its original has."
 _PLUGIN_NOTE = (
-    "A method's own fields are those chosen for it without meta, in both rows; beta was chosen for MT and FixMatch and "
-    "is the learning rate for the others."
+    "A method's own fields are those chosen for it without meta, in both rows. beta is 0.01 for MT, where that was "
+    "chosen, and for FixMatch, where that was beside another threshold; it is the learning rate for the others."
 )
 
 

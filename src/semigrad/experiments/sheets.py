@@ -6,9 +6,10 @@ import dataclasses
 import datetime
 import math
 import statistics as middle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
+from semigrad.experiments.published import FULLY_SUPERVISED
 from semigrad.experiments.statistics import Agreement, Difference, Summary, agreement, difference, summarize
 from semigrad.experiments.store import Outcome
 
@@ -83,7 +84,7 @@ def caption(outcome: Outcome) -> str:
         if several
         else "One seed, of the last step; differences to the baseline with the same seed; seconds: of the run"
     )
-    return f"{numbers}; times: how many times those of the baseline."
+    return f"{numbers}, other work on the machine included; times: how many times those of the baseline."
 
 
 def _median(outcome: Outcome, row: str, column: str) -> float | None:
@@ -103,10 +104,11 @@ def paper_columns(outcome: Outcome, column: str) -> list[str]:
     return [column] if column in printed else [name for name in printed if kind(name) == kind(column)]
 
 
-def agreements(outcome: Outcome) -> dict[tuple[str, str], Agreement]:
+def agreements(outcome: Outcome, without: Collection[str] = ()) -> dict[tuple[str, str], Agreement]:
     """(our column, the paper's column) -> how far the orders of the rows agree, where there are rows enough."""
     found, published = {}, outcome.experiment.published
-    means = {(entry.row, entry.column): entry.summary.mean for entry in entries(outcome) if entry.summary}
+    rows = [entry for entry in entries(outcome) if entry.row not in without]
+    means = {(entry.row, entry.column): entry.summary.mean for entry in rows if entry.summary}
     for column in outcome.experiment.columns(outcome.scale):
         for other in paper_columns(outcome, column):
             ours = {row: mean for (row, own), mean in means.items() if own == column}
@@ -124,6 +126,8 @@ def sheets(outcome: Outcome) -> list[Sheet]:
 
 def _by_column(outcome: Outcome) -> list[Sheet]:
     experiment, agreed, every = outcome.experiment, agreements(outcome), entries(outcome)
+    ends = (experiment.rows[0], FULLY_SUPERVISED)  # whose places nobody doubts
+    between = agreements(outcome, without=ends) if FULLY_SUPERVISED in experiment.rows else {}
 
     def sheet(column: str) -> Sheet:
         measure, printed = experiment.measure(column), paper_columns(outcome, column)
@@ -142,7 +146,11 @@ def _by_column(outcome: Outcome) -> list[Sheet]:
             for entry in every
             if entry.column == column
         )
-        orders = tuple(_order(name, agreed[column, name]) for name in printed if (column, name) in agreed)
+        orders = tuple(
+            _order(name, agreed[column, name], between.get((column, name)))
+            for name in printed
+            if (column, name) in agreed
+        )
         return _without_empty(Sheet(column, (*headings, *papers, "seconds", "times"), rows, orders))
 
     return [sheet(column) for column in experiment.columns(outcome.scale)]
@@ -242,7 +250,7 @@ def _difference(entry: Entry) -> str:
     if entry.difference is None or entry.summary is None:
         return ""
     few = entry.difference.seeds < entry.summary.seeds
-    return str(entry.difference) + (f" ({entry.difference.seeds} seeds)" if few else "")
+    return str(entry.difference) + (f" ({_count(entry.difference.seeds, 'seed')})" if few else "")
 
 
 def _error(entry: Entry) -> str:
@@ -250,8 +258,13 @@ def _error(entry: Entry) -> str:
     return entry.ours + seeds + ("" if entry.published is None else f"; paper {entry.published:.2f}")
 
 
-def _order(column: str, agreed: Agreement) -> str:
-    return f"Order of {agreed.rows} rows against the paper's for {column}: Kendall's tau {agreed.tau:.2f}."
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _order(column: str, agreed: Agreement, between: Agreement | None) -> str:
+    words = f"Order of {agreed.rows} rows against the paper's for {column}: Kendall's tau {agreed.tau:.2f}"
+    return f"{words}." if between is None else f"{words}; of the {between.rows} between the two ends {between.tau:.2f}."
 
 
 def _seconds(entry: Entry) -> str:

@@ -53,11 +53,6 @@ def summarize(values: Sequence[float]) -> Summary | None:
     return Summary(float(np.mean(values)), deviation, len(values))
 
 
-def spread(values: Sequence[float]) -> str:
-    """mean ± standard deviation over seeds."""
-    return str(summarize(values))
-
-
 def paired_difference(values: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
     """Mean of the differences seed by seed, and half the width of its 95 % interval (Student's t)."""
     differences = np.subtract(values, baseline)

@@ -37,6 +37,7 @@ PARTS = ("labeled", "unlabeled", "test")  # whose features are compared
 PART = re.compile(r", [\d,]+ of [\d,]+$")  # at the end of the title of a data set that is not whole
 DAMAGE = (AttributeError, InputError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a damaged record raises."""
+Identity = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,22 @@ class Record:
 
     key: str
     run: dict[str, Any]  # as `Run.to_dict` has it, own data by their name alone
-    data: dict[str, Any]  # title, fingerprint, counts, split; when the test part was read
+    data: dict[str, Any]  # title, fingerprint, counts, split; when the test part was read; a network of the user's own
     made: dict[str, Any]  # versions, date, seconds, device, threads
     result: dict[str, Any]  # as in result.json; no confusion matrix above 20 classes
     curve: list[dict[str, float]]  # at most 60 lines of metrics.jsonl
     features: dict[str, Any] | None = None  # see `features.describe_features`; None: not looked at
+
+    @property
+    def own_network(self) -> str | None:
+        """The class of the user's own network, where it replaced the run's model."""
+        name: str | None = self.data.get("own_network")
+        return name
+
+    @property
+    def identity(self) -> Identity:
+        """Which run this is: equal keys may be of other data under the same name, or of a network of the user's own."""
+        return self.key, self.data["fingerprint"], self.own_network
 
 
 @dataclass(frozen=True)
@@ -66,9 +78,14 @@ class Outcome:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: of the experiment, of its scale, and of data that were there in part only."""
-        titles = {str(record.data.get("title", "")) for cell in self.records.values() for record in cell.values()}
-        parts = tuple(f"Trained on a part of the data: {title}." for title in sorted(titles) if PART.search(title))
-        return self.experiment.notes_at(self.scale) + parts
+        records = [record for cell in self.records.values() for record in cell.values()]
+        parts = sorted({(record.data.get("title", ""), record.data.get("test", 0)) for record in records})
+        said = tuple(
+            f"Trained on a part of the data: {title}; tested on {tested:,} examples."
+            for title, tested in parts
+            if PART.search(title)
+        )
+        return self.experiment.notes_at(self.scale) + said
 
     def values(self, row: str, column: str) -> dict[int, float]:
         """Seed -> the figure that the column shows; empty for a missing cell."""
@@ -153,7 +170,7 @@ class Store:
         try:
             return _read(file)
         except InputError as error:
-            self.tell(f"{error} It is ignored, and the run is computed again.")
+            self.tell(f"{error} It is ignored: the run counts as not on record.")
             return None
 
     def _find_features(self, record: Record) -> dict[str, Any] | None:
@@ -164,7 +181,7 @@ class Store:
         try:
             content = _read_features(file)
         except InputError as error:
-            self.tell(f"{error} It is ignored, and the features are computed again.")
+            self.tell(f"{error} It is ignored: the features count as not on record.")
             return None
         return content if content.pop("fingerprint", None) == record.data["fingerprint"] else None
 
@@ -177,10 +194,11 @@ def record_of(folder: Path) -> Record:
     written, result = read_json(here[RUN]), read_json(here[RESULT])
     try:
         environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
+        own = {"own_network": name} if (name := written.get("own_network")) else {}
         record = Record(
             key=run.key,
             run=run.to_dict(),
-            data={**written["data"], "split": written["split"], "test_read": written["test_read"]},
+            data={**written["data"], "split": written["split"], "test_read": written["test_read"], **own},
             made={"date": here.date.isoformat(timespec="seconds"), "seconds": result["seconds"], **environment},
             result=_without_large_confusion(result),
             curve=thin(read_metrics(here[METRICS])),
@@ -241,7 +259,9 @@ def _check(record: Record) -> None:
     _demand({
         "made.seconds": _is_finite(record.made["seconds"]),
         "data.title": isinstance(record.data["title"], str),
+        "data.test": isinstance(record.data["test"], int),
         "data.fingerprint": isinstance(record.data["fingerprint"], str),
+        "data.own_network": isinstance(record.own_network, str | None),
         "data.split.labeled": isinstance(record.data["split"]["labeled"], int),
         "result": all(error is None or _is_finite(error) for error in errors),
         "curve": all("step" in line and all(map(_is_number, line.values())) for line in record.curve),

@@ -13,6 +13,6 @@ from semigrad.recipes import Layer
 
 TUNED_FILE = Path(__file__).with_name("tuned.json")
 TUNED: dict[str, Layer] = {
-    name: entry["fields"] for name, entry in json.loads(TUNED_FILE.read_text()).items() if entry["fields"]
+    name: entry["fields"] for name, entry in json.loads(TUNED_FILE.read_bytes()).items() if entry["fields"]
 }
 """Method name -> fields that differ from the method's own; a modifier's are a table under its name."""

@@ -29,11 +29,11 @@ from semigrad.metagrad.problem import (
     Mode,
     Outer,
     Problem,
+    check_word,
     kl_divergence,
-    squared_distance,
     undisturbed,
 )  # fmt: skip
-from semigrad.ops import clip_to_simplex, onto_plane, project_to_simplex
+from semigrad.ops import clip_to_simplex, onto_plane, project_to_simplex, squared_distance
 
 __all__ = [
     "OPERATORS",
@@ -107,6 +107,8 @@ def meta_pseudo_labels(
             loss.backward()
             optimizer.step()
     """
+    check_word("scale", scale, Scale)
+    check_word("projection", project or "none", Projection)
     beta = lr if beta is None else beta
     step = beta if scale == "printed" else lr * beta / len(u)
     with pose(net, x, y, u, lr=lr, **options) as problem:
@@ -182,6 +184,7 @@ def _relative_rates(
 
 def project_labels(labels: Tensor, project: Projection | None) -> Tensor:
     """Back to the simplex."""
+    check_word("projection", project or "none", Projection)
     if project == "clip":
         return clip_to_simplex(labels)
     return project_to_simplex(labels) if project == "euclidean" else labels

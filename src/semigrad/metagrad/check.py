@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.profiler import profile
 
 from semigrad.metagrad import FiniteDifference, ForwardMode, Lookahead, Mode, Unrolled, pose
+from semigrad.passes import synchronize
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 LOOKAHEAD_STEP = 1e-4
@@ -37,7 +38,7 @@ class Check:
 
     rows: tuple[Row, ...]
     mode: Mode
-    dtype: torch.dtype
+    dtype: torch.dtype  # of the parameters
 
     def __str__(self) -> str:
         lines = [f"{'operator':<18} {'error of ∇ỹ':>12} {'cosine':>9} {'forwards':>9} {'peak memory':>12}"]
@@ -63,7 +64,7 @@ def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mod
         warnings.warn(
             f"ForwardMode cannot be checked, this network has an operation without a rule: {reason}", stacklevel=2
         )
-    seconds = _interleaved_seconds(works)
+    seconds = _interleaved_seconds(works, u.device)
     exact = works["Unrolled"]()
     rows = []
     for name, work in works.items():
@@ -71,7 +72,7 @@ def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mod
             d = (works["forward pass"]() - work()) / LOOKAHEAD_STEP if name == "Lookahead" else work()
             cost = seconds[name] / seconds["forward pass"]
             rows.append(Row(name, _relative(d, exact), _cosine(d, exact), cost, peak_memory(work, u.device)))
-    check = Check(tuple(rows), mode, u.dtype)
+    check = Check(tuple(rows), mode, _coarsest(net))
     if show:
         print(check)
     _judge(check)
@@ -98,6 +99,12 @@ def _works(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, mode: Mode) -> dict[
 
     exact = {"Unrolled": by(Unrolled()), "ForwardMode": by(ForwardMode(fallback=False))}
     return {"forward pass": forward, **exact, "FiniteDifference": by(FiniteDifference()), "Lookahead": lookahead}
+
+
+def _coarsest(net: nn.Module) -> torch.dtype:
+    """The parameters' type, the least exact where there are several; inputs may be whole numbers, which say nothing."""
+    kinds = {p.dtype for p in net.parameters() if p.is_floating_point()}
+    return max(kinds, key=lambda kind: torch.finfo(kind).eps)
 
 
 def _judge(check: Check) -> None:
@@ -129,13 +136,17 @@ def _relative(d: Tensor, exact: Tensor) -> float:
     return float((d - exact).norm()) / norm if norm else float(d.norm())
 
 
-def _interleaved_seconds(works: Mapping[str, Callable[[], Tensor]], rounds: int = 5) -> dict[str, float]:
+def _interleaved_seconds(
+    works: Mapping[str, Callable[[], Tensor]], device: torch.device, rounds: int = 5
+) -> dict[str, float]:
     """The median time of each, measured in turns so that a busy machine hurts all alike; one round to warm up."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
         for name, work in works.items():
+            synchronize(device)
             started = time.perf_counter()
             work()
+            synchronize(device)
             times[name].append(time.perf_counter() - started)
     return {name: statistics.median(measured[1:]) for name, measured in times.items()}
 

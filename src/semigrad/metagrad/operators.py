@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from semigrad.metagrad.problem import Divergence, Problem, as_leaves, gradients, squared_distance
+from semigrad.metagrad.problem import Divergence, Problem, as_leaves, gradients
+from semigrad.ops import squared_distance
 
 
 class Operator(Protocol):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from semigrad.core import exact_gradients, random_state_kept, seed_network
+from semigrad.errors import InputError, unknown
+from semigrad.ops import squared_distance
+from semigrad.passes import modes_kept
 
 Mode = Literal["eval", "train"]
 Parameters = dict[str, Tensor]
@@ -22,11 +25,6 @@ Divergence = Callable[[Tensor, Tensor], Tensor]
 """Φ(p, y): how far predictions are from labels, both (B, classes); one number for each row, (B,)."""
 Outer = Callable[[Tensor, Tensor], Tensor]
 """L(logits, y): the labeled loss, a mean over the batch, such as `F.cross_entropy` with its options."""
-
-
-def squared_distance(p: Tensor, y: Tensor) -> Tensor:
-    """Φ(p, y) = ‖p − y‖², the paper's inner loss."""
-    return (p - y).square().sum(1)
 
 
 def kl_divergence(p: Tensor, y: Tensor) -> Tensor:
@@ -46,7 +44,7 @@ class Problem:
     x: Tensor  # (B_l, *shape)
     y: Tensor  # (B_l,) class numbers, or (B_l, classes) soft rows
     u: Tensor  # (B_u, *shape)
-    inner: Divergence = squared_distance
+    inner: Divergence = squared_distance  # the paper's
     outer: Outer = F.cross_entropy
     target: Tensor | None = None  # q, (B_u, classes), where it is not the network's own prediction f(u; θ)
     lr: float = 0.0  # α; plays no part for the network's own prediction, where θ̃ = θ
@@ -127,13 +125,15 @@ def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[in
     """The network in `mode`, outside autocast (which would compare cached weights), with layers whose declared gradient
     is not that of their function (shake-shake) using the true one; yields a seed for dropout masks. Afterwards every
     module's mode and the random state are as before."""
-    training = {module: module.training for module in net.modules()}
-    with random_state_kept(device):
+    check_word("mode", mode, Mode)
+    with random_state_kept(device), modes_kept(net):
         seed = int(torch.randint(2**62, ()))
         net.train(mode == "train")
-        try:
-            with torch.autocast(device.type, enabled=False), exact_gradients():
-                yield seed
-        finally:
-            for module, was in training.items():
-                module.training = was
+        with torch.autocast(device.type, enabled=False), exact_gradients():
+            yield seed
+
+
+def check_word(kind: str, given: object, words: object) -> None:
+    """Refuse what is not among the words of a `Literal`: a misspelled one must not pass for the other."""
+    if given not in get_args(words):
+        raise InputError(unknown(kind, str(given), get_args(words)))

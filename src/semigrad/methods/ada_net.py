@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
 from semigrad.fields import Count, NotNegative, Positive
-from semigrad.ops import cross_entropy_rows, mix, one_hot, soft_cross_entropy
+from semigrad.ops import cross_entropy_rows, mix, one_hot, soft_cross_entropy, soft_cross_entropy_rows
 from semigrad.passes import eval_mode, feature_width, features, head
 
 
@@ -113,6 +113,6 @@ class AdaNet(Method):
             h = features(net, mix(lam, x, u))
             logits = head(net, h)
         mixed = mix(lam, one_hot(y, targets.shape[1], targets), targets)
-        rows = -(mixed * logits.log_softmax(1)).sum(1)
+        rows = soft_cross_entropy_rows(logits, mixed)
         share = lam if self.weigh_by_lambda else torch.ones_like(lam)
         return {"mixed": (share * rows).mean(), "domain": self.weight * domain(h, lam)}

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
 from semigrad.fields import NotNegative
-from semigrad.ops import cross_entropy_rows, one_hot
+from semigrad.ops import cross_entropy_rows, one_hot, soft_cross_entropy_rows
 from semigrad.passes import both_batches, statistics_kept
 
 
@@ -57,7 +57,7 @@ class FixMatch(Method):
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (_, strong) = batch.labeled, batch.unlabeled
         logits, strong_logits = both_batches(net, x, strong, clock, self.joint)
-        losses = -(guess["targets"] * strong_logits.log_softmax(1)).sum(1)  # soft: a modifier may adapt the targets
+        losses = soft_cross_entropy_rows(strong_logits, guess["targets"])  # soft: a modifier may adapt the targets
         weight = self.weight * clock.ramp(self.ramp)
         return {
             "labeled": F.cross_entropy(logits, batch.labels),

@@ -19,7 +19,7 @@ all by the share of labeled rows in its batch. Its second head for consistency i
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -29,6 +29,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
 from semigrad.fields import NotNegative, Positive
+from semigrad.ops import soft_cross_entropy_rows
 from semigrad.passes import both_batches
 
 
@@ -67,11 +68,10 @@ class MeanTeacher(Method):
         with torch.no_grad(), clock.masks("teacher"):
             return {"targets": memory.get_submodule("teacher")(batch.unlabeled[1]).softmax(1)}
 
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        if self.distance == "squared":
-            return super().divergence(p, targets)
-        smallest = torch.finfo(p.dtype).tiny  # a probability that has become 0 has no logarithm
-        return (targets * (targets.clamp(min=smallest).log() - p.clamp(min=smallest).log())).sum(1)
+    @property
+    def divergence(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """Squared error is `Method`'s own function, not one that calls it: so it is known for what it is."""
+        return super().divergence if self.distance == "squared" else kl_rows
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), u = batch.labeled, batch.unlabeled[0]
@@ -82,7 +82,8 @@ class MeanTeacher(Method):
         if self.distance == "squared":
             distance = self.divergence(logits.softmax(1), guess["targets"])
         else:  # as `divergence`, with a slope where a probability has become 0
-            distance = -(guess["targets"] * logits.log_softmax(1)).sum(1) - torch.special.entr(guess["targets"]).sum(1)
+            entropy = torch.special.entr(guess["targets"]).sum(1)
+            distance = soft_cross_entropy_rows(logits, guess["targets"]) - entropy
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "consistency": weight * distance.mean()}
 
@@ -94,3 +95,9 @@ class MeanTeacher(Method):
 
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         return memory.get_submodule("teacher")
+
+
+def kl_rows(p: Tensor, targets: Tensor) -> Tensor:
+    """KL(q ‖ p), one number for each row; a probability that has become 0 has no logarithm."""
+    smallest = torch.finfo(p.dtype).tiny
+    return (targets * (targets.clamp(min=smallest).log() - p.clamp(min=smallest).log())).sum(1)

@@ -19,9 +19,9 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from semigrad.core import Batch, Clock, Guess, Modifier
+from semigrad.core import Batch, Clock, Guess, Method, Modifier
 from semigrad.fields import NotNegative
-from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.metagrad import OPERATORS, Divergence, Mode, Projection, Scale, meta_pseudo_labels, squared_distance
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,22 @@ class Meta(Modifier):
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         guess = super().guess(net, memory, batch, clock)
         u = batch.unlabeled[self.host.student_view]
-        weights: Tensor | float = guess.get("weights", 1.0)
-
-        def inner(p: Tensor, targets: Tensor) -> Tensor:
-            return weights * self.host.divergence(p, targets)
-
         with clock.masks("meta"):
             targets = meta_pseudo_labels(
                 net, batch.labeled[0], batch.labels, u,
                 lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
                 operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
-                inner=inner, target=guess["targets"],
+                inner=inner_loss(self.host, guess.get("weights")), target=guess["targets"],
             )  # fmt: skip
         return {**guess, "targets": targets}
+
+
+def inner_loss(host: Method, weights: Tensor | None) -> Divergence:
+    """Φ of a host with the weights of its rows. Squared error where all of them are 1 is given by the name that
+    operators know: they have its derivative in the labels at hand, and need not differentiate for it in every step."""
+    while isinstance(host, Modifier) and type(host).divergence is Modifier.divergence:
+        host = host.host
+    divergence = host.divergence
+    if weights is not None and (weights != 1).any():
+        return lambda p, targets: weights * divergence(p, targets)
+    return squared_distance if getattr(divergence, "__func__", None) is Method.divergence else divergence

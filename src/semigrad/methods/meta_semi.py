@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
 from semigrad.fields import NotNegative, Positive
 from semigrad.metagrad import ForwardMode, pose
-from semigrad.ops import average_into, cross_entropy_rows
+from semigrad.ops import average_into, cross_entropy_rows, soft_cross_entropy_rows
 from semigrad.passes import eval_mode
 
 
@@ -77,7 +77,7 @@ class MetaSemi(Method):
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            losses = -(guess["targets"] * net(u).log_softmax(1)).sum(1)
+            losses = soft_cross_entropy_rows(net(u), guess["targets"])
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "weighted": weight * (guess["weights"] * losses).mean()}
 

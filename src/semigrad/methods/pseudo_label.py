@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms
 from semigrad.fields import NotNegative, Share
-from semigrad.ops import cross_entropy_rows, one_hot
+from semigrad.ops import cross_entropy_rows, one_hot, soft_cross_entropy_rows
 from semigrad.passes import eval_mode
 
 
@@ -57,6 +57,6 @@ class PseudoLabel(Method):
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            log_p = net(u).log_softmax(1)
-        losses = -(guess["weights"][:, None] * guess["targets"] * log_p).sum(1)
-        return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * losses.mean()}
+            losses = soft_cross_entropy_rows(net(u), guess["targets"])
+        counted = (guess["weights"] * losses).mean()
+        return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * counted}

@@ -44,16 +44,17 @@ _LAINE: Layer = {
 }
 _LAINE_CIFAR10: Layer = {**_LAINE, "steps": 300 * CIFAR // 100, "batch": 8, "unlabeled_batch": 92}  # 4,000 labels
 _LAINE_CIFAR100: Layer = {**_LAINE, "steps": 300 * CIFAR // 100, "batch": 20, "unlabeled_batch": 80}  # 10,000
-# 1,000 labels: 1.4 labeled images in 100; an epoch is 733 batches
+# 1,000 labels are 1.37 labeled images in 100, one here; an epoch is 733 batches
 _LAINE_SVHN: Layer = {**_LAINE, "steps": 300 * 733, "batch": 1, "unlabeled_batch": 99}
 
 _PI: Layer = {"name": "pi-model", "ramp": 80 / 300, "whole_batch": True, "joint": True}
 _ENSEMBLE: Layer = {"name": "temporal-ensembling", "decay": 0.6, "ramp": 80 / 300, "whole_batch": True, "joint": True}
 
-# The weight is 100 (temporal ensembling: 30, on CIFAR-100 100) times the share of labeled images.
+# The weight is 100 (temporal ensembling: 30, on CIFAR-100 100) times the share of labeled images in a batch, so that it
+# keeps its proportion to the labeled term.
 _PI_CIFAR10: Layer = {**_PI, "weight": 100 * 4000 / CIFAR / 10}
 _PI_CIFAR100: Layer = {**_PI, "weight": 100 * 10_000 / CIFAR / 100}
-_PI_SVHN: Layer = {**_PI, "weight": 100 * 1000 / SVHN / 10}
+_PI_SVHN: Layer = {**_PI, "weight": 100 * 1 / 100 / 10}
 
 # Luo et al. 2018 on top: k = 0.4 times the same weight, which for features is not divided; an average answers.
 _SNTG: Layer = {"name": "pi-model+sntg"}
@@ -69,7 +70,7 @@ _TEMPORAL: dict[str, Layer] = {
     "pi-model-svhn": {**_LAINE_SVHN, "method": _PI_SVHN},
     "temporal-ensembling-cifar10": {**_LAINE_CIFAR10, "method": {**_ENSEMBLE, "weight": 30 * 4000 / CIFAR / 10}},
     "temporal-ensembling-cifar100": {**_LAINE_CIFAR100, "method": {**_ENSEMBLE, "weight": 100 * 10_000 / CIFAR / 100}},
-    "temporal-ensembling-svhn": {**_LAINE_SVHN, "lr": 0.001, "method": {**_ENSEMBLE, "weight": 30 * 1000 / SVHN / 10}},
+    "temporal-ensembling-svhn": {**_LAINE_SVHN, "lr": 0.001, "method": {**_ENSEMBLE, "weight": 30 * 1 / 100 / 10}},
     "sntg-cifar10": {
         **_LAINE_CIFAR10,
         "method": {**_PI_CIFAR10, **_SNTG, "sntg": _sntg(100 * 4000 / CIFAR)},
@@ -77,7 +78,7 @@ _TEMPORAL: dict[str, Layer] = {
     },
     "sntg-svhn": {
         **_LAINE_SVHN,
-        "method": {**_PI_SVHN, **_SNTG, "sntg": _sntg(100 * 1000 / SVHN)},
+        "method": {**_PI_SVHN, **_SNTG, "sntg": _sntg(100 * 1 / 100)},
         "average": 0.999,
     },
 }

@@ -197,9 +197,10 @@ def bar_chart(
     ends += [bar.reference for bar in bars if bar.reference is not None]
     x = svg.scale_over([0.0, *ends], frame.left, frame.right, zero=True)
     parts = [_bar_axis(frame, x, x_label)]
+    names = svg.shortened_apart([bar.name for bar in bars], left - 12)
     for row, bar in enumerate(bars):
         top = frame.top + high * row + 4
-        parts.append(text(left - 7, top + (high - 8) / 2 + 4, svg.shortened(bar.name, left - 12), "end"))
+        parts.append(text(left - 7, top + (high - 8) / 2 + 4, names[row], "end"))
         parts += [_bar(bar, place, groups, x, top + thick * place, thick, write) for place in range(len(groups))]
         if bar.reference is not None:
             parts.append(_diamond(x(bar.reference), top + (high - 8) / 2, f"{bar.name}, {reference}", bar.reference))

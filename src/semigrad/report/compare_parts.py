@@ -6,72 +6,23 @@ import dataclasses
 import itertools
 import math
 import re
-import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from semigrad.errors import InputError
-from semigrad.experiments.experiment import Experiment, Plan
 from semigrad.experiments.sheets import MEASURES, Entry, caption, entries, moment, sheets
-from semigrad.experiments.store import Outcome, Record, record_of
+from semigrad.experiments.store import PARTS, Identity, Outcome, Record
 from semigrad.experiments.tables import comma_separated, latex, markdown
 from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
-from semigrad.report.maps import PARTS, feature_map
-from semigrad.report.provenance import flat
+from semigrad.report.maps import feature_map
 from semigrad.report.run_parts import Section
 from semigrad.report.svg import written
 
 POINTS = 400
 """On each of several maps, so that a page stays small."""
 MAPS = 8
-MEASURING = ("test_every", "validate_every")
-"""Settings that change no result."""
-BASELINE = "supervised"
-"""The method that others are compared with where it is among them; else it is the first that is given."""
-
-
-def outcome_of(folders: Sequence[Path]) -> Outcome:
-    """Finished runs as a comparison: a row for each method and way to run it, a column for each data set."""
-    records = [record_of(folder) for folder in folders]
-    labels = row_labels([record.run for record in records])
-    found: dict[tuple[str, str], dict[int, Record]] = {}
-    for folder, record, label in zip(folders, records, labels, strict=True):
-        seeds = found.setdefault((label, record.run["data"]), {})
-        if record.run["seed"] in seeds:
-            raise InputError(f"{folder} holds a run that was given twice. Give every run once.")
-        seeds[record.run["seed"]] = record
-    rows = tuple(sorted(dict.fromkeys(row for row, _ in found), key=lambda row: not row.startswith(BASELINE)))
-    layers = {place: _layer(next(iter(seeds.values()))) for place, seeds in found.items()}
-    experiment = Experiment(
-        name="comparison", title=f"Comparison of {len(records)} runs", claim="", kind="table", rows=rows, published={},
-        plans={"laptop": Plan(seeds=max(map(len, found.values())), runs=layers)},
-    )  # fmt: skip
-    command = shlex.join(["semigrad", "report", *map(str, folders)])
-    return Outcome(experiment, "laptop", found, command, max(str(record.made["date"]) for record in records))
-
-
-def _layer(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in record.run.items() if name != "seed"}
-
-
-def row_labels(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The method of each run, with the settings in which it differs from others of the same method on the same data;
-    how often it was measured is one only where nothing else tells two runs apart."""
-    plain = [dict(flat(run)) for run in runs]
-    labels = [_row_label(own, plain, {"data", "seed", *MEASURING}) for own in plain]
-    places = {(label, own["data"], own["seed"]) for label, own in zip(labels, plain, strict=True)}
-    return labels if len(places) == len(runs) else [_row_label(own, plain, {"data", "seed"}) for own in plain]
-
-
-def _row_label(own: Mapping[str, Any], others: Sequence[Mapping[str, Any]], aside: Collection[str]) -> str:
-    same = ("method.name", "data")
-    alike = [other for other in others if all(other[name] == own[name] for name in same)]
-    names = [name for name in own if name not in aside and any(other.get(name) != own[name] for other in alike)]
-    return ", ".join([str(own["method.name"]), *(f"{name.removeprefix('method.')} {own[name]}" for name in names)])
 
 
 def comparison_context(outcome: Outcome) -> dict[str, Any]:
@@ -90,7 +41,7 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
         "command": outcome.command,
         "beyond": experiment.claim.startswith("Beyond the paper"),
         "date": moment(outcome.date),
-        "runs": len({record.key for records in outcome.records.values() for record in records.values()}),
+        "runs": len({record.identity for records in outcome.records.values() for record in records.values()}),
         "rows": len(shown),
         "exports": exports(outcome),
         "provenance": provenance(outcome),
@@ -112,10 +63,10 @@ class Trained:
 
 def trained(outcome: Outcome) -> list[Trained]:
     """What is said of runs and not of their figures is said once."""
-    groups: dict[frozenset[tuple[str, int, str]], list[str]] = {}
+    groups: dict[frozenset[tuple[str, int, Identity]], list[str]] = {}
     for column in outcome.experiment.columns(outcome.scale):
         cells = {row: records for (row, own), records in outcome.records.items() if own == column}
-        runs = {(row, seed, record.key) for row, records in cells.items() for seed, record in records.items()}
+        runs = {(row, seed, record.identity) for row, records in cells.items() for seed, record in records.items()}
         groups.setdefault(frozenset(runs), []).append(column)
     return [Trained(_common_words(columns), tuple(columns)) for runs, columns in groups.items() if runs]
 
@@ -154,10 +105,10 @@ def _bars(outcome: Outcome, column: str, measured: Sequence[Entry]) -> Chart:
         spread = 0.0 if math.isnan(entry.summary.deviation) else entry.summary.deviation
         bars.append(Bar(entry.row, (entry.summary.mean,), (spread,), entry.published))
     paper = "paper" if any(bar.reference is not None for bar in bars) else ""
-    ours = "ours, mean ± deviation" if any(bar.spreads[0] for bar in bars) else "ours"
+    here = "here, mean ± deviation" if any(bar.spreads[0] for bar in bars) else "here"
     measure = outcome.experiment.measure(column)
     label = MEASURES.get(measure, measure)
-    return bar_chart(f"results-{column}", f"{column}: {label}", bars, (ours,), label, reference=paper)
+    return bar_chart(f"results-{column}", f"{column}: {label}", bars, (here,), label, reference=paper)
 
 
 def over_labels(outcome: Outcome) -> Section:
@@ -291,7 +242,7 @@ def cost(outcome: Outcome) -> Section:
 
 def _device(record: Record) -> str:
     made = record.made
-    return f"{made.get('accelerator') or made.get('device')}, {made.get('threads')} threads, torch {made.get('torch')}"
+    return f"{made.get('accelerator') or made.get('device')}, threads: {made.get('threads')}, torch {made.get('torch')}"
 
 
 def maps(outcome: Outcome) -> Section:
@@ -324,7 +275,9 @@ def _kept_map(title: str, features: Mapping[str, Any], only: int | None) -> Char
     classes = np.concatenate([part["class"][:most] for part in drawn.values()]).astype(int)
     parts = np.concatenate([[PARTS.index(name)] * len(part["x"][:most]) for name, part in drawn.items()])
     names = features.get("classes") or [str(place) for place in range(int(classes.max(initial=0)) + 1)]
-    caption = "t-SNE of all parts together; colors are true classes."
+    embedded = sum(len(part["x"]) for part in features["points"].values())
+    caption = f"{len(points):,} of the {embedded:,} examples that t-SNE laid out together; colors are true classes, a "
+    caption += "class's name stands in its middle."
     return feature_map(points, classes, parts, names, title, f"features-{title}", caption, only)
 
 

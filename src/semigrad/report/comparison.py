@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from semigrad.experiments.statistics import paired_difference, spread
+from semigrad.experiments.statistics import difference, summarize
 from semigrad.report.style import COLORS, INK, light, save, tidy
 
 Errors = Mapping[str, Sequence[float]]
@@ -23,9 +22,8 @@ def comparison_table(title: str, rows: Errors) -> Table:
     for heading in ("method", "test error, %", "seeds", f"difference to {baseline}"):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for name, errors in rows.items():
-        mean, half = paired_difference(errors, rows[baseline])
-        difference = "" if name == baseline else f"{mean:+.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
-        table.add_row(name, spread(errors), str(len(errors)), difference)
+        apart = difference(dict(enumerate(errors)), dict(enumerate(rows[baseline])))
+        table.add_row(name, str(summarize(errors)), str(len(errors)), "" if name == baseline else str(apart))
     table.caption = "mean ± deviation over seeds; paired difference with its 95 % interval"
     table.caption_justify = "left"
     return table
@@ -40,7 +38,7 @@ def comparison_picture(title: str, rows: Errors, path: Path) -> Path:
         axes.bar(place, np.mean(errors), width=0.6, color=light(COLORS[place % len(COLORS)]))
     for seed in zip(*rows.values(), strict=True):
         axes.plot(range(len(rows)), seed, "o-", color=INK, markersize=4, linewidth=0.8, alpha=0.8)
-    axes.set_xticks(range(len(rows)), [f"{name}\n{spread(errors)} %" for name, errors in rows.items()])
+    axes.set_xticks(range(len(rows)), [f"{name}\n{summarize(errors)} %" for name, errors in rows.items()])
     axes.set_ylim(bottom=0)
     axes.set_ylabel("test error, %", color=INK)
     axes.set_title(title, loc="left", fontsize=11, color=INK)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from semigrad.records import METRICS, RESULT, RUN
 from semigrad.report.style import COLORS, INK, save, tidy
 
 Lines = Sequence[Mapping[str, Any]]
+Draw = Callable[[Axes, Lines, list[str]], None]
 
 
 def learning_curve(folder: Path) -> Path:
@@ -25,20 +27,21 @@ def learning_curve(folder: Path) -> Path:
     shares = [name for name in names if name.startswith("pseudo_label")]
     errors = [name for name in names if name.endswith("_error")]
     terms = [name for name in names if name not in {"step", "seconds", "lr", "loss", *shares, *errors}]
-    panels = [(_losses, terms), (_shares, shares), (_errors, errors)]
+    draw_errors = functools.partial(_errors, result=result)
+    panels: list[tuple[Draw, list[str]]] = [(_losses, terms), (_shares, shares), (draw_errors, errors)]
     panels = [(draw, shown) for draw, shown in panels if shown] or panels[:1]
     figure = Figure(figsize=(8, 1 + 2.2 * len(panels)), layout="constrained")
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (draw, shown) in zip(rows, panels, strict=True):
         tidy(axes)
-        draw(axes, lines, shown, result)
+        draw(axes, lines, shown)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelcolor=INK) if shown else None
     rows[-1].set_xlabel("step", color=INK)
     figure.suptitle(_title(folder, result), x=0.02, ha="left", fontsize=11, color=INK)
     return save(figure, folder / "curve.png")
 
 
-def _losses(axes: Axes, lines: Lines, names: list[str], result: Mapping[str, Any]) -> None:
+def _losses(axes: Axes, lines: Lines, names: list[str]) -> None:
     for name, color in zip(names, _colors(names), strict=True):
         _curve(axes, *_series(lines, name), name, color)
     if names and all(value > 0 for name in names for value in _series(lines, name)[1]):
@@ -46,7 +49,7 @@ def _losses(axes: Axes, lines: Lines, names: list[str], result: Mapping[str, Any
     axes.set_ylabel("loss terms", color=INK)
 
 
-def _shares(axes: Axes, lines: Lines, names: list[str], result: Mapping[str, Any]) -> None:
+def _shares(axes: Axes, lines: Lines, names: list[str]) -> None:
     for name, color in zip(names, _colors(names), strict=True):
         steps, values = _series(lines, name)
         _curve(axes, steps, 100 * values, name.removeprefix("pseudo_label_"), color)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from semigrad.core import generator
-from semigrad.data.dataset import Dataset, Examples
+from semigrad.data.dataset import Examples
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
+from semigrad.experiments.features import pools_of, tsne
 from semigrad.files import read_json
 from semigrad.models import Network
 from semigrad.passes import eval_mode
@@ -27,6 +28,10 @@ SECONDS = 8.0
 """After so long a part is cut short: a page of a large network must not take minutes."""
 CHUNK = 100
 MAP_POINTS = {"labeled": 100, "unlabeled": 250, "test": 150}
+
+
+class OtherData(InputError):
+    """The data that a run names are not those that it was trained on."""
 
 
 @dataclass(frozen=True)
@@ -69,24 +74,10 @@ def look_inside(folder: Path) -> Inside:
     spec, whole = load_data(run)
     trained_on = read_json(RunFolder(folder)[RUN]).get("data", {})
     if trained_on.get("fingerprint") != whole.fingerprint:
-        raise InputError(f"{run.data} is not what it was when the run was trained.")
+        raise OtherData(f"{run.data} is not what it was when the run was trained.")
     dataset, split = divide(run, spec, whole)
-    pools = _pools(dataset, split.labeled, split.unlabeled)
-    parts = {name: look_at(net, name, *pool) for name, pool in pools.items() if len(pool[1])}
+    parts = {name: look_at(net, name, *pool) for name, pool in pools_of(dataset, split).items() if len(pool[1])}
     return Inside(classes, parts, len(dataset.train.shape) == 3)
-
-
-def _pools(
-    dataset: Dataset, labeled: np.ndarray, unlabeled: np.ndarray
-) -> dict[str, tuple[Examples, np.ndarray, np.ndarray]]:
-    """Examples, positions and classes of each part."""
-    pools = {
-        "labeled": (dataset.train, labeled, dataset.labels),
-        "unlabeled": (dataset.train, unlabeled, dataset.labels),
-    }
-    if dataset.test is not None and dataset.test_labels is not None:
-        pools["test"] = (dataset.test, np.arange(len(dataset.test)), dataset.test_labels)
-    return pools
 
 
 @torch.no_grad()
@@ -110,7 +101,6 @@ def look_at(net: Network, name: str, examples: Examples, pool: np.ndarray, label
 def map_features(inside: Inside) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """A map of the features in two dimensions by t-SNE: points (N, 2), their classes, and the part of each."""
     from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
 
     shown = {name: MAP_POINTS[name] for name in inside.parts}
     features = np.concatenate([inside.parts[name].features[:most] for name, most in shown.items()])
@@ -119,7 +109,5 @@ def map_features(inside: Inside) -> tuple[np.ndarray, np.ndarray, list[str]]:
     if len(features) < 5 or not np.isfinite(features).all() or not features.std():
         raise InputError("There are too few features, or none that differ, to draw a map of.")
     width = min(30, *features.shape)  # neighbors hardly change, and are found much faster
-    reduced = PCA(width, random_state=0).fit_transform(features).astype(np.float32)
-    perplexity = min(30.0, (len(features) - 1) / 3)
-    points = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(reduced)
-    return points, classes, names
+    reduced = PCA(width, random_state=0).fit_transform(features)
+    return tsne(reduced), classes, names

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
+from semigrad.experiments.store import PARTS
 from semigrad.report import svg
 from semigrad.report.charts import Cell, Chart, Table, number
 from semigrad.report.svg import WIDTH, Entry, Frame, Scale, color, drawing, element, line, text, written
@@ -127,7 +128,6 @@ def _reliability_table(bins: Sequence[dict[str, float]]) -> Table:
     return Table(("confidence, %", "examples", "mean confidence, %", "accuracy, %"), rows)
 
 
-PARTS = ("labeled", "unlabeled", "test")
 LABELED_CLASSES = 20
 """Up to so many classes have their names on the feature map."""
 LABEL_HEIGHT = 14.0

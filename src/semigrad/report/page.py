@@ -21,14 +21,17 @@ from semigrad.metrics import read_metrics
 from semigrad.records import CONFIG, METRICS, RESULT, RUN, RunFolder
 from semigrad.report import run_parts
 from semigrad.report.charts import Chart
-from semigrad.report.compare_parts import comparison_context, outcome_of
-from semigrad.report.inside import Inside, look_inside
-from semigrad.report.provenance import command_of, error_words, facts_table, headline, settings_table
+from semigrad.report.compare_parts import comparison_context
+from semigrad.report.gather import outcome_of, runs_below
+from semigrad.report.inside import Inside, OtherData, look_inside
+from semigrad.report.provenance import again, error_words, facts_table, headline, settings_table
 from semigrad.report.run_parts import Section, attempt, whole
 from semigrad.report.standalone import as_text, asset, stand_alone
 from semigrad.saved import load_run
 
 REPORT = "report.html"
+LONGEST_NAME = 150
+"""Bytes of a picture's name; systems take 255, and endings come behind it."""
 
 
 def run_page(folder: Path) -> Path:
@@ -43,6 +46,7 @@ def comparison_page(outcome: Outcome, path: Path) -> Path:
 
 def make_report(folders: Sequence[Path], path: Path | None, pictures: Path | None) -> tuple[Path, list[Path]]:
     """The page of one run, or of several in comparison; and every chart as a file, where a folder is given for it."""
+    folders = runs_below(folders)
     if len(folders) == 1:
         template, context, place = "run.html", run_context(folders[0]), folders[0] / REPORT
     else:
@@ -62,11 +66,20 @@ def charts_of(context: Mapping[str, Any]) -> list[Chart]:
 
 def run_context(folder: Path) -> dict[str, Any]:
     """Everything that the page of a run shows."""
+    try:
+        return _run_context(folder)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        files, reason = f"{RUN}, {RESULT} or {CONFIG}", f"{type(error).__name__}: {error}"
+        raise InputError(f"{folder} is damaged: {files} is not as it was written ({reason}).") from error
+
+
+def _run_context(folder: Path) -> dict[str, Any]:
     run, here = load_run(folder), RunFolder(folder)
     content, lines = read_json(here[RUN]), read_metrics(here[METRICS])
     result = read_json(here[RESULT]) if here.finished else {}
     sections = [whole("How training went", lambda: run_parts.curves(lines, result))]
-    inside = _look(folder, sections[0])
+    inside, other_data = _look(folder, sections[0])
+    sentence, command = again(run, content.get("own_network"), other_data)
     classes = _classes(here, inside)
     sections.append(whole("Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
     sections.append(whole("Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
@@ -79,18 +92,21 @@ def run_context(folder: Path) -> dict[str, Any]:
         "headline": headline(run, content, result),
         "finished": here.finished,
         "sections": sections,
-        "command": command_of(run),
+        "again": sentence,
+        "command": command,
         "settings": settings_table(content["run"]),
         "facts": facts_table(content, result, _date(here)),
         "folder": str(folder),
     }
 
 
-def _look(folder: Path, section: Section) -> Inside | None:
-    """What the network sees; where that is not to be had, the first section says why."""
+def _look(folder: Path, section: Section) -> tuple[Inside | None, bool]:
+    """What the network sees; where that is not to be had, the first section says why. Also whether that is because the
+    data are others."""
     found: list[Inside] = []
-    attempt(section, "Everything that needs the network and the data", lambda: found.append(look_inside(folder)))
-    return found[0] if found else None
+    what = "Everything that needs the network and the data"
+    obstacle = attempt(section, what, lambda: found.append(look_inside(folder)))
+    return found[0] if found else None, isinstance(obstacle, OtherData)
 
 
 def _classes(here: RunFolder, inside: Inside | None) -> Sequence[str]:
@@ -135,6 +151,15 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+def file_name(name: str) -> str:
+    """A chart's name as every system takes it; what is left out of a long one is told apart by a few letters."""
+    plain = "".join(c if c.isalnum() or c in "-.@" else "-" for c in name).strip("-.")
+    if len(plain.encode()) <= LONGEST_NAME:
+        return plain
+    beginning = plain.encode()[:LONGEST_NAME].decode(errors="ignore").rstrip("-.")
+    return f"{beginning}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"
+
+
 def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Every chart as an SVG and a PNG file that stand by themselves, in the light colors."""
     from semigrad.report.raster import save_png  # loads matplotlib
@@ -143,7 +168,7 @@ def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     paths = []
     for chart in charts:
         drawing = stand_alone(chart.svg)
-        name = "".join(c if c.isalnum() or c in "-.@" else "-" for c in chart.name).strip("-.")
+        name = file_name(chart.name)
         paths += [folder / f"{name}.svg", folder / f"{name}.png"]
         write_whole(paths[-2], as_text(drawing))
         save_png(drawing, paths[-1])

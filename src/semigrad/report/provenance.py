@@ -6,9 +6,28 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from semigrad.data import SOURCES
+from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
+from semigrad.plan import duration
 from semigrad.report.charts import Cell, Table
 from semigrad.run import Run, configure
+
+
+def again(run: Run, own_network: str | None, other_data: bool) -> tuple[str, str]:
+    """How to have the run again: a sentence, and the command behind it; none for what only the user's code can start.
+    `other_data`: what the run names is here, and is not what it was trained on."""
+    started = "This run was started from Python with"
+    if own_network:
+        return f"{started} a network of the user's own ({own_network}): no command gives it again.", ""
+    if DataSpec.parse(run.data).name not in SOURCES:
+        return f"{started} data of the user's own, called {run.data}: no command gives it again.", ""
+    if other_data:
+        return (
+            f"The same run again needs the data as they were; what {run.data} names here is something else:",
+            command_of(run),
+        )
+    return "The same run again:", command_of(run)
 
 
 def command_of(run: Run) -> str:
@@ -56,8 +75,8 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def error_words(result: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The test error, and what it means."""
-    if not (test := result.get("test")):
+    """The test error, and what it means; None where nothing was measured."""
+    if not (test := result["test"] if result else None):
         return None
     low, high = test["error_interval"]
     over = f"95 % interval {low:.2f} to {high:.2f} % over {test['examples']:,} examples"
@@ -76,7 +95,7 @@ def headline(run: Run, content: Mapping[str, Any], result: Mapping[str, Any]) ->
         "network": content.get("own_network") or run.model_name,
         "steps": f"{run.steps:,}",
         "seed": str(run.seed),
-        "training took": seconds and (f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"),
+        "training took": seconds and duration(seconds),
         "top-5 error": _percent(test.get("error_top5")),
         "calibration error": _percent(test.get("calibration_error")),
         "validation error": _percent(validation.get("error")),

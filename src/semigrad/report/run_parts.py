@@ -10,9 +10,10 @@ import numpy as np
 
 from semigrad.errors import InputError
 from semigrad.evaluate import calibration_error, reliability
+from semigrad.experiments.store import PARTS
 from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
 from semigrad.report.inside import Inside, map_features
-from semigrad.report.maps import MATRIX_LIMIT, PARTS, confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
 from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
 from semigrad.report.svg import written
 
@@ -36,14 +37,18 @@ class Section:
     missing: list[str] = field(default_factory=list)
 
 
-def attempt(section: Section, what: str, make: Callable[[], None]) -> None:
-    """A part that cannot be made is said to be missing; whatever happens, the rest of the page and the run stay."""
+def attempt(section: Section, what: str, make: Callable[[], None]) -> Exception | None:
+    """A part that cannot be made is said to be missing; whatever happens, the rest of the page and the run stay.
+    Returns what stood in the way."""
     try:
         make()
     except InputError as error:
         section.missing.append(f"{what}: left out. {error}")
+        return error
     except Exception as error:  # a page is never worth a run: no fault in it may end what called it
         section.missing.append(f"{what}: left out, because of a fault ({type(error).__name__}: {error}).")
+        return error
+    return None
 
 
 def whole(title: str, make: Callable[[], Section]) -> Section:

@@ -14,6 +14,8 @@ ENLARGED = 2
 """How many times larger than on its own grid a drawing is shown."""
 INVISIBLE = {"hover", "hit"}
 """Classes of what only the pointer meets."""
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that a page may hold and XML forbids, such as the control characters in a class's name."""
 PAGE_ONLY = re.compile("data-|aria-|role$|tabindex$|class$")
 
 ElementTree.register_namespace("", SVG)
@@ -21,7 +23,7 @@ ElementTree.register_namespace("", SVG)
 
 def asset(name: str) -> str:
     """A style or script of our own."""
-    return (resources.files("semigrad.report") / "templates" / name).read_text()
+    return (resources.files("semigrad.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def _rules(text: str) -> Iterator[Rule]:
 
 def stand_alone(drawing: str) -> ElementTree.Element:
     """A drawing of a page with its look written into every element."""
-    root = ElementTree.fromstring(drawing)
+    root = ElementTree.fromstring(NO_XML.sub("\ufffd", drawing))
     for node in list(root.iter()):
         for child in list(node):
             if INVISIBLE & _classes(child):

@@ -58,6 +58,19 @@ def shortened(words: str, width: float) -> str:
     return short
 
 
+def shortened_apart(names: Sequence[str], width: float) -> list[str]:
+    """Every name as far as it fits; of those that would look the same, the parts in which they differ."""
+    short = [shortened(name, width) for name in names]
+    alike = {words: [name for name, own in zip(names, short, strict=True) if own == words] for words in short}
+
+    def apart(name: str, words: str) -> str:
+        others = [set(other.split(", ")) for other in alike[words] if other != name]
+        own = [part for part in name.split(", ") if not all(part in other for other in others)]
+        return shortened(f"… {', '.join(own)}", width) if others and own else words
+
+    return [apart(*pair) for pair in zip(names, short, strict=True)]
+
+
 def written(value: float) -> str:
     """A number for people: three digits that count, thousands apart."""
     if not math.isfinite(value):

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 import numpy as np
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from semigrad.report.style import save, tidy
 from semigrad.theory.consistency import Shares
 from semigrad.theory.lemma1 import Ratios
 from semigrad.theory.remarks import NETWORKS, Course
@@ -23,12 +20,13 @@ from semigrad.theory.theorem2 import Rate
 PAPER, SHARPENED, MEASURED = "tab:red", "tab:blue", "black"
 
 
-def _save(figure: Figure, path: Path) -> Path:
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-    plt.close(figure)
-    return path
+def _panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, np.ndarray]:
+    """A figure and its axes (rows, columns)."""
+    figure = Figure(figsize=size, layout="constrained")
+    panels: np.ndarray = figure.subplots(rows, columns, squeeze=False, **options)
+    for axes in panels.flat:
+        tidy(axes)
+    return figure, panels
 
 
 def _by_network(rows: Sequence[Any]) -> dict[str, list[Any]]:
@@ -39,7 +37,7 @@ def _by_network(rows: Sequence[Any]) -> dict[str, list[Any]]:
 def lemma1_picture(rows: Sequence[Ratios], path: Path) -> Path:
     """Measured Lipschitz ratios of ∇H over the batch size, below the two bounds."""
     groups = _by_network(rows)
-    figure, panels = plt.subplots(1, len(groups), figsize=(5.2 * len(groups), 4.2), layout="constrained", squeeze=False)
+    figure, panels = _panels(1, len(groups), (5.2 * len(groups), 4.2))
     for axes, (name, ratios) in zip(panels[0], groups.items(), strict=True):
         sizes = [row.batch for row in ratios]
         axes.plot(sizes, [row.paper for row in ratios], "-", color=PAPER, label="paper: 4α²M²L0")
@@ -52,17 +50,14 @@ def lemma1_picture(rows: Sequence[Ratios], path: Path) -> Path:
         axes.set(ylabel="Lipschitz ratio of ∇H", title=f"{name} (M, L0 {ratios[0].constants.basis})")
         axes.minorticks_off()
         axes.legend(frameon=False, fontsize=9)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def theorem1_picture(rows: Sequence[Descent], path: Path) -> Path:
     """The change of G in one step over α²β, with both bounds and the first increase: a row for each network."""
     groups = _by_network(rows)
     columns = max(len(group) for group in groups.values())
-    figure, panels = plt.subplots(
-        len(groups), columns, figsize=(4.4 * columns, 2.9 * len(groups)), layout="constrained", squeeze=False,
-        sharex=True,
-    )  # fmt: skip
+    figure, panels = _panels(len(groups), columns, (4.4 * columns, 2.9 * len(groups)), sharex=True)
     for line, group in zip(panels, groups.values(), strict=True):
         for axes, row in zip(line, group, strict=True):
             _draw_descent(axes, row)
@@ -70,7 +65,7 @@ def theorem1_picture(rows: Sequence[Descent], path: Path) -> Path:
     for axes in panels[-1]:
         axes.set_xlabel("α²β, in units of the paper's bound 1/(4M²L0)")
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def _draw_descent(axes: Any, row: Descent) -> None:
@@ -91,7 +86,7 @@ def _draw_descent(axes: Any, row: Descent) -> None:
 def theorem2_picture(rates: Sequence[Rate], path: Path) -> Path:
     """min E‖∇G‖² over T beside C/√T, on log-log axes."""
     columns = math.ceil(len(rates) / 2)
-    figure, panels = plt.subplots(2, columns, figsize=(4.4 * columns, 7.2), layout="constrained", sharey=True)
+    figure, panels = _panels(2, columns, (4.4 * columns, 7.2), sharey=True)
     for axes in panels.flat[len(rates) :]:
         axes.set_axis_off()
     for axes, rate in zip(panels.flat, rates, strict=False):
@@ -112,12 +107,12 @@ def theorem2_picture(rates: Sequence[Rate], path: Path) -> Path:
         line[0].set_ylabel("squared norm of ∇G")
     low = min(float(rate.gradients.min()) for rate in rates)
     panels[0][0].set_ylim(bottom=low / 40)  # room for the legends
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def remarks_picture(courses: Sequence[Course], path: Path) -> Path:
     """M and ‖∇²G‖ along training runs, for several weight decays."""
-    figure, panels = plt.subplots(2, len(NETWORKS), figsize=(5.2 * len(NETWORKS), 6), layout="constrained", sharex=True)
+    figure, panels = _panels(2, len(NETWORKS), (5.2 * len(NETWORKS), 6), sharex=True)
     for column, (name, group) in enumerate(_by_network(courses).items()):
         above, below = panels[:, column]
         for course in group:
@@ -127,7 +122,7 @@ def remarks_picture(courses: Sequence[Course], path: Path) -> Path:
         above.set(title=name, ylabel="M: largest ‖J‖ of the sample", ylim=(0, None))
         below.set(xlabel="step", ylabel="‖∇²G‖", ylim=(0, None))
         above.legend(frameon=False, fontsize=9)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def consistency_picture(shares: Sequence[Shares], path: Path) -> Path:
@@ -138,14 +133,13 @@ def consistency_picture(shares: Sequence[Shares], path: Path) -> Path:
         "modes": "modes: (2/B)·Jᵀ(f_train − f_eval)",
         "projection": "projection",
     }
-    figure, panels = plt.subplots(1, len(shares), figsize=(5.4 * len(shares), 4.2), layout="constrained", sharey=True)
-    for axes, share in zip(np.atleast_1d(panels), shares, strict=True):
+    figure, panels = _panels(1, len(shares), (5.4 * len(shares), 4.2), sharey=True)
+    for axes, share in zip(panels[0], shares, strict=True):
         for name, label in names.items():
             values = np.array(share.norms[name])
             values[values < 1e-6 * np.max(share.norms["total"])] = np.nan  # nothing but rounding
             axes.plot(share.steps, values, "o-", markersize=3, label=label, linewidth=2.4 if name == "total" else 1.2)
         axes.set(yscale="log", xlabel="step", title=f"small-conv with dropout {share.drop:g}, digits@40")
-    panels = np.atleast_1d(panels)
-    panels[0].set_ylabel("norm")
-    panels[0].legend(frameon=False, fontsize=9)
-    return _save(figure, path)
+    panels[0][0].set_ylabel("norm")
+    panels[0][0].legend(frameon=False, fontsize=9)
+    return save(figure, path)

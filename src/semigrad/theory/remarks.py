@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from semigrad.core import CPU
 from semigrad.data.dataset import Dataset
 from semigrad.metagrad import Problem, undisturbed
 from semigrad.run import Run, configure
 from semigrad.schedule import learning_rate
 from semigrad.theory.constants import Constants, hessian_norm, jacobian_norms
-from semigrad.theory.scene import CPU
 from semigrad.theory.theorem2 import rate_constant
 from semigrad.theory.watching import as_features, unaugmented, watch
 from semigrad.training import Training

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from semigrad.core import derive_seed, generator, random_state_kept
+from semigrad.core import CPU, derive_seed, generator, random_state_kept
 from semigrad.ops import one_hot, squared_error
 
-CPU = torch.device("cpu")
 CLASSES = 10
 
 

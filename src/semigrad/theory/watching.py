@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from semigrad.core import Batch, random_state_kept
+from semigrad.core import CPU, Batch, random_state_kept
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset
 from semigrad.data.stream import in_order
 from semigrad.records import RunFolder
 from semigrad.run import Run
 from semigrad.setup import Setup, load_data, set_up
-from semigrad.theory.scene import CPU
 from semigrad.training import Training
 
 
