@@ -33,6 +33,7 @@ def test_classes_without_data_end_in_one_message(capsys):
     assert capsys.readouterr().err.startswith("semigrad: Say which data to train on, such as digits@40.")
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_page_where_text_is_ascii_by_default(tmp_path):
     (tmp_path / "mine.toml").write_text("# größer, 更大\nsteps = 5\n", encoding="utf-8")
     words = [word for word in FLAGS if word != "--no-report"]

@@ -97,6 +97,7 @@ def test_a_fresh_store_takes_the_finished_runs_in_the_folder(done, tmp_path):
     assert results(place) == before
 
 
+@pytest.mark.slow
 def test_seeds_and_rows_can_be_added_and_nothing_is_computed_twice(tmp_path):
     first, _ = go_through(tmp_path, seeds=1, only=["ours", "digits@10"], jobs=1)
     assert set(first.records) == {("Ours", "digits@10")}
@@ -121,6 +122,7 @@ def test_a_run_that_diverges_leaves_its_cell_empty_and_the_others_go_on(tmp_path
     assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0"]
 
 
+@pytest.mark.slow
 def test_who_waits_hears_how_far_the_runs_are(tmp_path):
     made = experiment(data=("digits@10",), seeds=1)
     runs = {place: {**layer, "steps": 400} for place, layer in made.plans["smoke"].runs.items()}
@@ -169,6 +171,7 @@ def own_data(path: Path, seed: int) -> None:
     np.savez(path, x=rows[:40], y=labels[:40], x_test=rows[40:], y_test=labels[40:])
 
 
+@pytest.mark.slow
 def test_changed_data_are_another_run(tmp_path):
     own_data(tmp_path / "own.npz", 0)
     made = experiment(data=(f"npz:{tmp_path / 'own.npz'}@10",), methods={"Labeled-Only": "supervised"}, seeds=1)

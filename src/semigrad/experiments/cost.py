@@ -85,8 +85,8 @@ CLASSES_AND_EXAMPLES = {
 }
 """Classes and training examples by the name of the data, or of their folder."""
 
-EFFICIENCY = 0.5  # of convolutions in training against one large matrix product; 0.35 to 0.7 on the networks here
-SECONDS_A_LAYER = 5e-5  # what a layer takes in a pass beside its multiplications, which is most on tiny images
+EFFICIENCY = 0.35  # of convolutions in training against one large matrix product; up to 0.7 where a run is alone
+SECONDS_A_LAYER = 8e-5  # what a layer takes in a pass beside its multiplications, which is most on tiny images
 
 
 def plan_rows(cells: Sequence[Cell], speed: float | None = None) -> list[dict[str, Any]]:
