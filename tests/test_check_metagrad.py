@@ -25,30 +25,33 @@ def test_a_sound_network_passes(make, mode, capsys):
     assert all(name in printed for name in rows)
 
 
-class WrongBackward(torch.autograd.Function):
-    """Doubles forward, and says that it triples backward."""
+def doubling(said):
+    """A function that doubles forward, and says that its slope is `said`."""
 
-    generate_vmap_rule = True
+    class Doubling(torch.autograd.Function):
+        generate_vmap_rule = True
 
-    @staticmethod
-    def forward(x):
-        return 2 * x
+        @staticmethod
+        def forward(x):
+            return 2 * x
 
-    @staticmethod
-    def setup_context(ctx, inputs, output): ...
+        @staticmethod
+        def setup_context(ctx, inputs, output): ...
 
-    @staticmethod
-    def backward(ctx, gradient):
-        return 3 * gradient
+        @staticmethod
+        def backward(ctx, gradient):
+            return said * gradient
 
-    @staticmethod
-    def jvp(ctx, tangent):
-        return 2 * tangent
+        @staticmethod
+        def jvp(ctx, tangent):
+            return 2 * tangent
+
+    return Doubling
 
 
 class Liar(nn.Module):
     def forward(self, x):
-        return WrongBackward.apply(x)
+        return doubling(3).apply(x)
 
 
 def test_a_declared_gradient_that_is_wrong_is_found():
@@ -138,34 +141,13 @@ def test_many_meta_steps_do_not_hold_on_to_memory():
     assert peak_memory(lambda: steps(200), device) <= 1.01 * peak_memory(lambda: steps(2), device)
 
 
-class SlightlyWrong(torch.autograd.Function):
-    """Doubles forward, and says that backward it is 0.1 % more."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x):
-        return 2 * x
-
-    @staticmethod
-    def setup_context(ctx, inputs, output): ...
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return 2.002 * gradient
-
-    @staticmethod
-    def jvp(ctx, tangent):
-        return 2 * tangent
-
-
 @pytest.mark.parametrize("sound", [True, False])
 def test_whole_numbers_as_inputs_do_not_loosen_the_tolerance(sound):
     torch.manual_seed(0)
 
     class Layer(nn.Module):
         def forward(self, x):
-            return 2 * x if sound else SlightlyWrong.apply(x)
+            return doubling(2 if sound else 2.002).apply(x)
 
     net = nn.Sequential(nn.Embedding(20, 5), nn.Flatten(), nn.Linear(15, 9), Layer(), nn.Tanh(), nn.Linear(9, 4))
     x, u = torch.randint(20, (5, 3)), torch.randint(20, (7, 3))
