@@ -51,6 +51,7 @@ BAD = {
         ["gamma must be positive", "weight must be finite and not negative", "beta must be", "or 'lr'; given: -3"],
     ),
     "more labels than examples": (["train", "digits@4000"], ["Class '0' has 124 examples with a label, but 400"]),
+    "far more labels than examples": (["train", "digits@99999"], ["99999 labels", "each class are at most 1230"]),
     "unequal classes": (["train", "digits@45"], ["45", "cannot be shared equally by 10 classes. Ask for 40 or 50."]),
     "no labels": (["train", "digits@0"], ["0 labels were asked for"]),
     "a share above all": (["train", "digits@101%"], ["A share of labels lies above 0 % and up to 100 %"]),

@@ -99,6 +99,9 @@ def _asked(spec: DataSpec, available: list[int]) -> list[int]:
     """Labels of each class that a request asks for, at least one."""
     if spec.labels == 0:
         raise InputError("0 labels were asked for. Ask for at least one of each class.")
+    if spec.labels is not None and spec.labels > sum(available) and spec.labels % len(available):
+        most = len(available) * min(available)
+        raise InputError(f"{spec.labels} labels were asked for; equally many of each class are at most {most}.")
     if spec.labels is not None:
         return [equally(spec.labels, len(available))] * len(available)
     if spec.share is not None and not 0 < spec.share <= 100:
