@@ -97,7 +97,7 @@ class Settings:
             "nesterov needs SGD with a momentum above 0.": (
                 not self.nesterov or (self.optimizer == "sgd" and self.momentum > 0)
             ),
-            f"image_size must be at least 4; given: {self.image_size}.": self.image_size is None or self.image_size > 3,
+            f"image_size must be at least 8; given: {self.image_size}.": self.image_size is None or self.image_size > 7,
         }
         return value_problems(self) + [sentence for sentence, holds in checks.items() if not holds]
 
