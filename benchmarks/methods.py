@@ -27,11 +27,11 @@ from semigrad.core import Clock
 from semigrad.experiments.cost import method_passes
 from semigrad.experiments.tuned import TUNED, TUNED_FILE
 from semigrad.methods import METHODS
-from semigrad.parallel import train_all
 from semigrad.report.comparison import comparison_table
 from semigrad.run import Run, configure
-from semigrad.setup import set_up
-from semigrad.training import Step
+from semigrad.training.parallel import train_all
+from semigrad.training.setup import set_up
+from semigrad.training.training import Step
 
 COMPOSITIONS = (
     "pi-model+sntg",

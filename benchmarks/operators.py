@@ -19,8 +19,9 @@ from semigrad.core import Batch, Clock
 from semigrad.metagrad import meta_gradient, meta_pseudo_labels
 from semigrad.metagrad.check import check_metagrad
 from semigrad.run import configure
-from semigrad.setup import set_up
-from semigrad.training import Step, make_optimizer
+from semigrad.training.optimizer import make_optimizer
+from semigrad.training.setup import set_up
+from semigrad.training.training import Step
 
 
 @dataclass(frozen=True)

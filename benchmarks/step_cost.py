@@ -18,8 +18,8 @@ import tyro
 
 from semigrad.core import Clock
 from semigrad.run import configure
-from semigrad.setup import set_up
-from semigrad.training import Step
+from semigrad.training.setup import set_up
+from semigrad.training.training import Step
 
 METHODS: dict[str, dict[str, Any]] = {
     "supervised": {"name": "supervised"},

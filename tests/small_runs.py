@@ -12,11 +12,11 @@ import pytest
 from semigrad.cli import main
 from semigrad.data.dataset import Dataset, Examples, Request
 from semigrad.data.digits import load
-from semigrad.loop import train
-from semigrad.progress import Quiet
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
-from semigrad.signals import Stopped
+from semigrad.training.loop import train
+from semigrad.training.progress import Quiet
+from semigrad.training.signals import Stopped
 
 MODEL = {"name": "small-conv", "widths": [8, 8], "drop": 0.3}
 FLAGS = ("--model.widths", "8", "8", "--model.drop", "0.3", "--batch", "16", "--threads", "1", "--no-report")
@@ -121,7 +121,7 @@ def stop_in(run: Run, out: Path, steps: int, **options) -> None:
     """Train, and be asked to stop by a real signal during the `steps`-th step from here on."""
     data = digits()
     watched = Watched(data.train)
-    progress = Alarm(watched, (len(run.method.views) + len(run.method.labeled_views)) * (steps - 1) + 1)
+    progress = Alarm(watched, (len(run.method.traits.views) + len(run.method.traits.labeled_views)) * (steps - 1) + 1)
     try:
         go(run, out, dataset=replace(data, train=watched), progress=progress, **options)
     except Stopped as stopped:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from semigrad.metagrad import FiniteDifference, ForwardMode, Unrolled, kl_divergence, pose, squared_distance
+from semigrad.metagrad import KL_DIVERGENCE, SQUARED_ERROR, FiniteDifference, ForwardMode, Unrolled, pose
 
 ACTIVATIONS = {"tanh": nn.Tanh, "leaky": lambda: nn.LeakyReLU(0.1), "gelu": nn.GELU, "softplus": nn.Softplus}
 activations = st.sampled_from(sorted(ACTIVATIONS)).map(lambda name: ACTIVATIONS[name]())
@@ -53,7 +53,7 @@ def problems(draw):
     return net, x, y, u
 
 
-@given(problems(), st.sampled_from(["eval", "train"]), st.sampled_from([squared_distance, kl_divergence]))
+@given(problems(), st.sampled_from(["eval", "train"]), st.sampled_from([SQUARED_ERROR, KL_DIVERGENCE]))
 @settings(max_examples=120, deadline=None)
 def test_forward_mode_is_double_backward_and_the_limit_of_finite_differences(problem, mode, inner):
     with pose(*problem, mode=mode, inner=inner) as asked:

@@ -9,10 +9,10 @@ import pytest
 from semigrad.errors import InputError
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, Supervised
 from semigrad.models import MLP, MODELS, ConvLarge, SmallConv
-from semigrad.recipes import DEFAULTS, RECIPES
 from semigrad.run import Run, configure, from_layers
-from semigrad.schedule import learning_rate
 from semigrad.settings import Settings
+from semigrad.settings.recipes import DEFAULTS, RECIPES
+from semigrad.training.schedule import learning_rate
 
 
 def test_defaults_below_recipe_below_file_below_flags():

@@ -30,8 +30,8 @@ _HOMES = {
     "Run": "run",
     "configure": "run",
     "Execution": "settings",
-    "Stopped": "signals",
-    "train": "loop",
+    "Stopped": "training.signals",
+    "train": "training.loop",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from semigrad.core import Method as Method
     from semigrad.core import Task as Task
     from semigrad.errors import InputError as InputError
-    from semigrad.loop import train as train
     from semigrad.metagrad import FiniteDifference as FiniteDifference
     from semigrad.metagrad import ForwardMode as ForwardMode
     from semigrad.metagrad import Lookahead as Lookahead
@@ -58,7 +57,8 @@ if TYPE_CHECKING:
     from semigrad.run import Run as Run
     from semigrad.run import configure as configure
     from semigrad.settings import Execution as Execution
-    from semigrad.signals import Stopped as Stopped
+    from semigrad.training.loop import train as train
+    from semigrad.training.signals import Stopped as Stopped
 
 
 def __getattr__(name: str) -> Any:

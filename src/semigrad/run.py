@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from semigrad.core import Method, Modifier, length
+from semigrad.core import Method, Modifier
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
-from semigrad.fields import exact, type_problems
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, parts
 from semigrad.models import MODELS, Model, SmallConv
-from semigrad.recipes import DEFAULTS, RECIPES, Layer
 from semigrad.settings import Settings
+from semigrad.settings.fields import exact, type_problems
+from semigrad.settings.recipes import DEFAULTS, RECIPES, Layer
 
 Part = TypeVar("Part", Method, Model)
 
@@ -52,11 +52,6 @@ class Run(Settings):
         chosen = [_chosen(part) for part in (host, *modifiers, self.model)]
         text = json.dumps([*names, *chosen, _chosen(self, Settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    @property
-    def prologue(self) -> int:
-        """Steps before step 0, in which the method prepares."""
-        return round(length(self.method.prologue(), self.steps))
 
     @property
     def method_name(self) -> str:

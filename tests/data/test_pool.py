@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from semigrad.data.split import DataSpec
+from semigrad.data.opening import divide
 from semigrad.errors import InputError
-from semigrad.setup import divide, set_up
+from semigrad.training.setup import set_up
 from tests.small_runs import digits, go, small
 
 SIX = ("0", "1", "2", "3", "4", "5")
@@ -16,7 +16,7 @@ SIX = ("0", "1", "2", "3", "4", "5")
 
 def parts(data="digits@12", **settings):
     run = small(data, **settings)
-    return divide(run, DataSpec.parse(data), digits())
+    return divide(data, run, digits())
 
 
 def test_without_options_nothing_changes():

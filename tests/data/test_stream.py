@@ -8,9 +8,9 @@ import torch
 
 from semigrad.augment import STRONG_DRAWS, Corruption, strong
 from semigrad.core import generator
-from semigrad.data.dataset import DRAWS, Dataset, InMemory
+from semigrad.data.dataset import DRAWS, Dataset, InMemory, ready
 from semigrad.data.split import Split
-from semigrad.data.stream import Stream, in_order, places, ready
+from semigrad.data.stream import Stream, in_order, places
 from semigrad.errors import InputError
 
 CPU = torch.device("cpu")

@@ -11,7 +11,7 @@ from torch import nn
 
 from semigrad.core import Task
 from semigrad.experiments import EXPERIMENTS
-from semigrad.schedule import learning_rate
+from semigrad.training.schedule import learning_rate
 from tests.small_runs import cli
 
 CELLS = EXPERIMENTS["table1"].cells("paper")

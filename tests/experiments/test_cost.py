@@ -23,9 +23,9 @@ from semigrad.experiments.cost import (
 )
 from semigrad.models import MODELS, ResNet18, SmallConv
 from semigrad.run import configure
-from semigrad.schedule import learning_rate
-from semigrad.setup import set_up
-from semigrad.training import Step
+from semigrad.training.schedule import learning_rate
+from semigrad.training.setup import set_up
+from semigrad.training.training import Step
 
 SMALL_HELPERS = {"ada-net": {"hidden": 8}, "tnar": {"latent": 2, "width": 1, "vae_steps": 0.0}}
 

@@ -12,7 +12,6 @@ from scipy import stats
 from sklearn.metrics import silhouette_score
 
 from semigrad.errors import InputError
-from semigrad.evaluate import probabilities
 from semigrad.experiments.features import (
     Part,
     choose,
@@ -23,7 +22,8 @@ from semigrad.experiments.features import (
     read_parts,
     silhouette,
 )
-from semigrad.saved import load_model
+from semigrad.folder.saved import load_model
+from semigrad.training.evaluate import probabilities
 from tests.small_runs import digits, go, small
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from semigrad.errors import InputError
 from semigrad.experiments.store import Store, portable, record_of, thin
-from semigrad.files import check_writable
-from semigrad.metrics import read_metrics
+from semigrad.folder.files import check_writable
+from semigrad.folder.metrics import read_metrics
 from semigrad.run import configure
 from tests.small_runs import digits, go, small
 

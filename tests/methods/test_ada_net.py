@@ -14,7 +14,7 @@ from semigrad.core import Clock
 from semigrad.methods.ada_net import AdaNet, reverse_gradient
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
+from tests.methods.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 SMALL = AdaNet(hidden=12)
 
@@ -162,7 +162,7 @@ def test_the_divergence_is_cross_entropy_and_defined_where_a_class_is_impossible
     p = torch.tensor([[0.25, 0.75], [0.0, 1.0]]).double()
     targets = torch.tensor([[0.5, 0.5], [0.0, 1.0]]).double()
     expected = torch.tensor([-0.5 * math.log(0.25) - 0.5 * math.log(0.75), 0.0]).double()
-    assert torch.allclose(SMALL.divergence(p, targets), expected)
+    assert torch.allclose(SMALL.traits.divergence(p, targets), expected)
 
 
 def test_meta_can_adapt_the_targets_with_mixup_and_is_refused_without():

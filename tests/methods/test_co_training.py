@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.co_training import CoTraining, attack, jensen_shannon
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
+from tests.methods.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 
 class Calm(Trial):
@@ -194,8 +194,8 @@ def test_many_networks_are_paired_at_random_with_one_left_over_where_they_are_od
 
 def test_each_network_has_its_own_labeled_view_and_weights():
     method = CoTraining(networks=5)
-    assert method.labeled_views == ("weak",) * 5
-    assert method.views == ("weak",)
+    assert method.traits.labeled_views == ("weak",) * 5
+    assert method.traits.views == ("weak",)
     trial = Trial(method)
     heads = {tuple(net.head.weight.flatten().tolist()) for net in (trial.net, *trial.memory.others)}
     assert len(heads) == 5

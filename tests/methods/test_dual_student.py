@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.dual_student import DualStudent, who_learns
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
+from tests.methods.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 A, B = torch.tensor([0.9, 0.1]).double(), torch.tensor([0.1, 0.9]).double()
 

@@ -3,21 +3,20 @@
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Clock, Method, Modifier
+from semigrad.core import Clock, Method, Modifier, Traits
 from semigrad.methods.entropy_minimization import Ent, EntropyMinimization
 from semigrad.methods.mean_teacher import MeanTeacher
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.tnar import TNAR
 from semigrad.methods.vadd import VAdD
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
@@ -35,10 +34,11 @@ def entropy_by_hand(logits):
 class Host(Method):
     """Looks at its second view in one of several ways; has a term on it only where the pass is differentiable."""
 
-    views: ClassVar[tuple[str, ...]] = ("weak", "strong")
-    student_view: ClassVar[int] = 1
-
     way: str = "trains"
+
+    @property
+    def traits(self):
+        return Traits(views=("weak", "strong"), student_view=1)
 
     def loss(self, net, memory, batch, guess, clock):
         with clock.masks("labeled"):

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods import Meta, Supervised
 from semigrad.methods.fixmatch import FixMatch
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 
 def trial(method, drop=0.0):
@@ -126,13 +126,13 @@ def test_adapted_targets_are_soft_and_the_mask_stays():
     assert not torch.equal(guess["targets"][counted], plain["targets"][counted])
     terms = method.loss(made.net, made.memory, given, guess, CLOCK)
     p = made.net(given.unlabeled[1]).softmax(1)
-    expected = (guess["weights"] * method.divergence(p, guess["targets"])).mean()
+    expected = (guess["weights"] * method.traits.divergence(p, guess["targets"])).mean()
     assert torch.allclose(terms["consistency"], expected, rtol=1e-12)
 
 
 def test_the_divergence_is_finite_where_a_probability_vanishes():
     p = torch.tensor([[0.0, 1.0], [0.3, 0.7]], requires_grad=True)
-    found = FixMatch().divergence(p, torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    found = FixMatch().traits.divergence(p, torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     assert found.isfinite().all()
     assert found[1].item() == pytest.approx(-0.5 * math.log(0.3) - 0.5 * math.log(0.7), rel=1e-6)
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from semigrad.core import Clock
 from semigrad.methods.ma_dnn import MemoryAssisted
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
+from tests.methods.laws import CLOCK, WIDTH, Trial, batch, doubled, network, task
 
 
 def warm(method, **options):

@@ -13,7 +13,7 @@ from semigrad.core import Clock
 from semigrad.methods.mean_teacher import MeanTeacher
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled, task
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled, task
 
 DOUBLE = torch.float64
 
@@ -108,7 +108,7 @@ def test_the_loss_by_hand(distance):
 
 def test_kl_is_finite_where_a_probability_has_become_zero():
     p = torch.tensor([[1.0, 0.0], [0.5, 0.5]], requires_grad=True)
-    found = MeanTeacher(distance="kl").divergence(p, torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    found = MeanTeacher(distance="kl").traits.divergence(p, torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
     (gradient,) = torch.autograd.grad(found.sum(), p)
     assert found.isfinite().all()
     assert gradient.isfinite().all()

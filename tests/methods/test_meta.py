@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 import torch
@@ -10,8 +9,9 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from semigrad.core import Clock, Method
-from semigrad.metagrad import OPERATORS, Unrolled, kl_divergence, meta_pseudo_labels, operators
+from semigrad.core import Clock, Method, Traits
+from semigrad.core.ops import average_into
+from semigrad.metagrad import KL_DIVERGENCE, OPERATORS, Unrolled, meta_pseudo_labels
 from semigrad.methods import (
     SWA,
     FixMatch,
@@ -24,15 +24,16 @@ from semigrad.methods import (
     Supervised,
     TemporalEnsembling,
 )  # fmt: skip
-from semigrad.ops import average_into
-from tests.laws import Trial, batch, doubled
+from tests.methods.laws import Trial, batch, doubled
 
 
 @dataclass(frozen=True)
 class SelfTarget(Method):
     """The network's own prediction in eval mode as the target, squared error: the paper's method with β = 0."""
 
-    soft_targets: ClassVar[bool] = True
+    @property
+    def traits(self):
+        return Traits(soft_targets=True)
 
     def guess(self, net, memory, batch, clock):
         twin = copy.deepcopy(net).eval()
@@ -43,24 +44,22 @@ class SelfTarget(Method):
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(batch.labeled[0]), batch.labels)
         with clock.masks("unlabeled"):
-            p = net(batch.unlabeled[self.student_view]).softmax(1)
-        return {"labeled": labeled, "consistency": self.divergence(p, guess["targets"]).mean()}
+            p = net(batch.unlabeled[self.traits.student_view]).softmax(1)
+        return {"labeled": labeled, "consistency": self.traits.divergence(p, guess["targets"]).mean()}
 
 
 @dataclass(frozen=True)
 class Teacher(SelfTarget):
     """An average of the weights as the teacher, on another view than the student's; KL as the loss."""
 
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    student_view: ClassVar[int] = 1
+    @property
+    def traits(self):
+        return Traits(views=("weak", "weak"), student_view=1, soft_targets=True, divergence=KL_DIVERGENCE)
 
     def init(self, net, task):
         memory = nn.Module()
         memory.teacher = copy.deepcopy(net).requires_grad_(False)
         return memory
-
-    def divergence(self, p, targets):
-        return kl_divergence(p, targets)
 
     def guess(self, net, memory, batch, clock):
         with torch.no_grad(), clock.masks("teacher"):
@@ -96,7 +95,7 @@ def test_on_a_teacher_it_equals_the_double_backward():
     with CLOCK.masks("meta"):
         expected = meta_pseudo_labels(
             trial.net, given.labeled[0], given.labels, given.unlabeled[1], lr=CLOCK.lr, beta=0.5, operator=Unrolled(),
-            inner=kl_divergence, target=host,
+            inner=KL_DIVERGENCE, target=host,
         )  # fmt: skip
     assert torch.allclose(found, expected, rtol=1e-10)
     assert not torch.allclose(found, host, rtol=1e-3)
@@ -112,7 +111,7 @@ def test_a_small_step_on_the_new_targets_lowers_the_labeled_loss_more():
 
     def labeled_loss_after(targets):
         net = copy.deepcopy(trial.net)
-        inner = Teacher().divergence(net(given.unlabeled[1]).softmax(1), targets).mean()
+        inner = Teacher().traits.divergence(net(given.unlabeled[1]).softmax(1), targets).mean()
         for p, g in zip(net.parameters(), torch.autograd.grad(inner, list(net.parameters())), strict=True):
             p.data -= CLOCK.lr * g
         return F.cross_entropy(net(given.labeled[0]), given.labels).item()
@@ -122,8 +121,8 @@ def test_a_small_step_on_the_new_targets_lowers_the_labeled_loss_more():
 
 def test_everything_else_is_the_hosts():
     method, host = Meta(Teacher()), Teacher()
-    assert method.views == host.views
-    assert method.labeled_views == host.labeled_views
+    assert method.traits.views == host.traits.views
+    assert method.traits.labeled_views == host.traits.labeled_views
     trial, plain = Trial(Meta(host, beta=0.0)), Trial(host)
     trial.steps(0, 6)
     plain.steps(0, 6)
@@ -155,8 +154,8 @@ def test_on_hosts_with_weighted_rows_it_equals_a_double_backward_by_hand(host):
     weights = guess.get("weights", torch.ones(8, dtype=torch.float64))
     net, q = trial.net.eval(), guess["targets"].clone().requires_grad_()
     named = dict(net.named_parameters())
-    p = net(given.unlabeled[host.student_view]).softmax(1)
-    inner = (weights * host.divergence(p, q)).mean()
+    p = net(given.unlabeled[host.traits.student_view]).softmax(1)
+    inner = (weights * host.traits.divergence(p, q)).mean()
     step = torch.autograd.grad(inner, list(named.values()), create_graph=True)
     moved = {name: w - CLOCK.lr * g for (name, w), g in zip(named.items(), step, strict=True)}
     outer = F.cross_entropy(functional_call(net, moved, (given.labeled[0],)), given.labels)
@@ -187,18 +186,22 @@ def test_the_inner_loss_is_the_hosts_own_called_for_each_row(host, operator):
     found = trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
     with CLOCK.masks("meta"):
         expected = meta_pseudo_labels(
-            trial.net, given.labeled[0], given.labels, given.unlabeled[host.student_view], lr=CLOCK.lr, beta=0.5,
-            operator=OPERATORS[operator](), inner=lambda p, q: host.divergence(p, q), target=targets,
+            trial.net, given.labeled[0], given.labels, given.unlabeled[host.traits.student_view], lr=CLOCK.lr, beta=0.5,
+            operator=OPERATORS[operator](), inner=lambda p, q: host.traits.divergence(p, q), target=targets,
         )  # fmt: skip
     assert torch.allclose(found, expected, rtol=1e-9, atol=1e-13)
     assert not torch.allclose(found, targets, rtol=1e-6)
 
 
 @pytest.mark.parametrize("host", [*SQUARED, *OTHERS], ids=repr)
-def test_only_another_loss_than_squared_error_is_differentiated_in_the_labels(host, monkeypatch):
+def test_no_divergence_of_ours_is_differentiated_in_the_labels(host, monkeypatch):
     trial = Trial(Meta(host))
     trial.steps(0, 1)  # an ensemble has targets for rows that it has seen
-    calls, really = [], operators._change_of_pull
-    monkeypatch.setattr(operators, "_change_of_pull", lambda *given: calls.append(1) or really(*given))
-    trial.terms(batch(host))
-    assert len(calls) == (host in OTHERS)
+    calls, really = [], torch.func.jvp
+    monkeypatch.setattr(torch.func, "jvp", lambda *given: calls.append(1) or really(*given))
+    given = batch(host)
+    trial.terms(given)
+    assert not calls
+    x, u, target = given.labeled[0], given.unlabeled[0], torch.full((len(given.unlabeled[0]), 3), 1 / 3)
+    meta_pseudo_labels(trial.net, x, given.labels, u, lr=0.1, inner=lambda p, q: (p - q).abs().sum(1), target=target)
+    assert calls  # one's own is

@@ -236,7 +236,8 @@ def transcription_of_algorithm_2(net, data, lam_of, *, lr, momentum, steps):
 
 def test_algorithm_2_equals_its_transcription_after_ten_steps():
     from semigrad.run import configure
-    from semigrad.training import Step, make_optimizer
+    from semigrad.training.optimizer import make_optimizer
+    from semigrad.training.training import Step
 
     run = configure("digits@40", recipe="algorithm-2", steps=10, schedule="constant", weight_decay=0.0, lr=0.3)
     assert run.method == MetaGradient(operator="finite-difference", project="none")

@@ -14,7 +14,7 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.meta_semi import MetaSemi
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, batch, doubled
+from tests.methods.laws import CLOCK, Trial, batch, doubled
 
 
 def products(net, given, targets):
@@ -92,7 +92,7 @@ def test_a_small_step_on_the_weighted_loss_lowers_the_labeled_loss(trial, rule):
     guess = method.guess(net, trial.memory, given, CLOCK)
     parameters = list(net.parameters())
     before = F.cross_entropy(net(given.labeled[0]), given.labels)
-    losses = method.divergence(net(given.unlabeled[0]).softmax(1), guess["targets"])
+    losses = method.traits.divergence(net(given.unlabeled[0]).softmax(1), guess["targets"])
     step = torch.autograd.grad((guess["weights"] * losses).mean(), parameters)
     with torch.no_grad():
         for p, s in zip(parameters, step, strict=True):

@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Clock
+from semigrad.core.ops import interleave, sharpen
 from semigrad.methods import Meta
 from semigrad.methods.mixmatch import MixMatch
-from semigrad.ops import interleave, sharpen
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 
 def trial(method, drop=0.0):

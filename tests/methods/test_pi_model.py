@@ -13,7 +13,7 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.pi_model import PiModel
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
@@ -91,8 +91,8 @@ def test_both_branches_together_are_twice_one_on_average_over_the_order_of_views
 
 
 def test_targets_can_be_adapted_only_where_they_are_detached():
-    assert not PiModel().soft_targets
-    assert PiModel(detach=True).soft_targets
+    assert not PiModel().traits.soft_targets
+    assert PiModel(detach=True).traits.soft_targets
     assert any("trains on none" in problem for problem in Meta(PiModel()).problems(8, 8))
     assert Meta(PiModel(detach=True)).problems(8, 8) == []
     given = both()

@@ -12,7 +12,7 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.pseudo_label import PseudoLabel
 from semigrad.methods.supervised import Supervised
-from tests.laws import CLOCK, Trial, WithStatistics, batch, doubled
+from tests.methods.laws import CLOCK, Trial, WithStatistics, batch, doubled
 
 DOUBLE = torch.float64
 
@@ -83,7 +83,7 @@ def test_making_the_labels_moves_no_statistics():
 
 def test_the_loss_towards_soft_targets_is_cross_entropy_and_finite():
     p = torch.tensor([[1.0, 0.0], [0.25, 0.75]], requires_grad=True)
-    found = PseudoLabel().divergence(p, torch.tensor([[0.0, 1.0], [0.5, 0.5]]))
+    found = PseudoLabel().traits.divergence(p, torch.tensor([[0.0, 1.0], [0.5, 0.5]]))
     (gradient,) = torch.autograd.grad(found.sum(), p)
     assert found[1].item() == pytest.approx(-0.5 * math.log(0.25) - 0.5 * math.log(0.75))
     assert found.isfinite().all()

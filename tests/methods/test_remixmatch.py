@@ -15,7 +15,7 @@ from semigrad.core import Clock
 from semigrad.errors import InputError
 from semigrad.methods import Meta
 from semigrad.methods.remixmatch import BATCHES, ReMixMatch, turned
-from tests.laws import CLOCK, Trial, batch, doubled, network, task
+from tests.methods.laws import CLOCK, Trial, batch, doubled, network, task
 
 
 def trial(method=None, drop=0.0, steps=10):

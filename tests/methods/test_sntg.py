@@ -4,14 +4,13 @@ import copy
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Clock, Method
+from semigrad.core import Clock, Method, Traits
 from semigrad.methods.meta import Meta
 from semigrad.methods.sntg import SNTG
 from semigrad.methods.supervised import Supervised
@@ -19,16 +18,16 @@ from semigrad.methods.temporal_ensembling import TemporalEnsembling
 from semigrad.methods.vadd import VAdDTerm
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
-from tests.laws import CLOCK, Trial, batch, doubled, task
+from tests.methods.laws import CLOCK, Trial, batch, doubled, task
 
 
 @dataclass(frozen=True)
 class Host(Method):
     """Squared error between two views; the target may have a gradient, and the student sees the second view."""
 
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    student_view: ClassVar[int] = 1
-    guesses: ClassVar[bool] = True
+    @property
+    def traits(self):
+        return Traits(views=("weak", "weak"), student_view=1, guesses=True)
 
     def guess(self, net, memory, batch, clock):
         with clock.masks("first"):
@@ -39,7 +38,7 @@ class Host(Method):
             labeled = F.cross_entropy(net(batch.labeled[0]), batch.labels)
         with clock.masks("second"):
             p = net(batch.unlabeled[1]).softmax(1)
-        return {"labeled": labeled, "consistency": self.divergence(p, guess["targets"].detach()).mean()}
+        return {"labeled": labeled, "consistency": self.traits.divergence(p, guess["targets"].detach()).mean()}
 
 
 @dataclass(frozen=True)
@@ -251,7 +250,7 @@ def test_passes_of_its_own_leave_the_running_statistics_to_the_host():
 
 def test_everything_else_is_the_hosts():
     method, host = SNTG(Host()), Host()
-    assert (method.views, method.student_view, method.guesses) == (host.views, 1, True)
+    assert method.traits == host.traits
     trial, plain = Trial(SNTG(host, weight=0.0)), Trial(host)
     for step in range(3):
         given, clock = batch(host, seed=step), Clock(step, 100, 0.1, 0)

@@ -3,18 +3,17 @@
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
-from semigrad.core import Clock, Modifier
+from semigrad.core import Clock, Modifier, Traits
 from semigrad.methods.meta_gradient import MetaGradient
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.swa import SWA, FastSWA
-from tests.laws import Trial, WithStatistics, batch, doubled, task
+from tests.methods.laws import Trial, WithStatistics, batch, doubled, task
 
 BOTH = pytest.mark.parametrize("kind", [SWA, FastSWA])
 
@@ -156,7 +155,9 @@ def test_networks_without_batch_statistics_need_no_batch():
 class Answering(Supervised):
     """A host with somebody else who answers."""
 
-    answers: ClassVar[str] = "another"
+    @property
+    def traits(self):
+        return Traits(views=(), answers="another")
 
     def init(self, net, task):
         memory = nn.Module()
@@ -175,7 +176,7 @@ def test_who_answers(kind):
     trial.steps(0, 70)
     answer = method.predictor(trial.net, trial.memory, [])
     assert all(torch.equal(a, b) for a, b in zip(answer.parameters(), trial.memory.average.parameters(), strict=True))
-    assert "average" in method.answers
+    assert "average" in method.traits.answers
 
 
 @pytest.mark.parametrize("outer", [SWA, FastSWA])

@@ -13,7 +13,7 @@ from semigrad.core import Clock
 from semigrad.methods.meta import Meta
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.temporal_ensembling import TemporalEnsembling
-from tests.laws import CLOCK, Trial, batch
+from tests.methods.laws import CLOCK, Trial, batch
 
 DOUBLE = torch.float64
 

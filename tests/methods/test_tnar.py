@@ -10,12 +10,14 @@ import scipy.linalg
 import torch
 from torch import nn
 
-from semigrad.core import Clock, exact_gradients_wanted
+from semigrad.core import Clock
+from semigrad.core.divergences import kl_of_logits as divergence
+from semigrad.core.ops import unit_rows
+from semigrad.core.passes import exact_gradients_wanted
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.tnar import TNAR, curvature_of, jacobian, normal_direction, solve, tangent_direction
 from semigrad.models.vae import VAE
-from semigrad.ops import divergence, unit_rows
-from tests.laws import CLOCK, Plain, Trial, batch, doubled, task
+from tests.methods.laws import CLOCK, Plain, Trial, batch, doubled, task
 
 ROWS, FEATURES, LATENT, CLASSES = 3, 7, 4, 5
 

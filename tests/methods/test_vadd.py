@@ -4,20 +4,20 @@ import copy
 import dataclasses
 import itertools
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Clock, Method
+from semigrad.core import Clock, Method, Traits
+from semigrad.core.divergences import kl_of_logits as divergence
+from semigrad.core.ops import entropy, squared_error
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.vadd import VAdD, VAdDTerm, _adversarial_mask, _distance
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
-from semigrad.ops import divergence, entropy, squared_error
-from tests.laws import CLOCK, Trial, batch, doubled, task
+from tests.methods.laws import CLOCK, Trial, batch, doubled, task
 
 TERM, SECOND = "adversarial_dropout", "adversarial dropout"  # the term, and the masks of the pass over x₂
 
@@ -220,7 +220,7 @@ def test_on_a_host_the_statistics_are_the_hosts(network):
     given = batch(method, shape=(3, 16, 16))
     other = copy.deepcopy(network)
     for net, each in ((network, method), (other, method.host)):
-        seen = dataclasses.replace(given, unlabeled=given.unlabeled[: len(each.views)])
+        seen = dataclasses.replace(given, unlabeled=given.unlabeled[: len(each.traits.views)])
         memory = each.init(net, task(3, (3, 16, 16)))
         each.loss(net, memory, seen, each.guess(net, memory, seen, CLOCK), CLOCK)
     theirs = dict(other.named_buffers())
@@ -231,8 +231,9 @@ def test_on_a_host_the_statistics_are_the_hosts(network):
 class Pass(Method):
     """A host with a differentiable pass of its own over its second view, and no pass over the first."""
 
-    views: ClassVar[tuple[str, ...]] = ("weak", "strong")
-    student_view: ClassVar[int] = 1
+    @property
+    def traits(self):
+        return Traits(views=("weak", "strong"), student_view=1)
 
     def loss(self, net, memory, batch, guess, clock):
         with clock.masks("labeled"):
@@ -250,7 +251,7 @@ def calls(net):
 
 def test_on_a_host_with_a_pass_of_its_own_that_pass_is_the_first_branch():
     trial = Trial(VAdDTerm(Pass(), delta=0.3), dtype=torch.float64)
-    assert trial.method.views == ("weak", "strong", "weak")
+    assert trial.method.traits.views == ("weak", "strong", "weak")
     given = doubled(batch(trial.method))
     with CLOCK.masks("own"):
         target = trial.net(given.unlabeled[1])
@@ -275,7 +276,7 @@ def test_on_a_host_without_such_a_pass_it_is_the_term_of_the_method():
     ours, theirs = on_host.terms(given, Clock(5, 100, 0.1, 0)), alone.terms(given, Clock(5, 100, 0.1, 0))
     assert torch.equal(ours[TERM], theirs[TERM])
     assert ours["adversarial"] > 0
-    assert on_host.method.views == ("weak", "weak")
+    assert on_host.method.traits.views == ("weak", "weak")
 
 
 @pytest.mark.parametrize("method", [VAdD(delta=0.3), VAdD(), VAdDTerm(VAT(), delta=0.3), VAdDTerm(Pass())])

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from semigrad.core import Clock
+from semigrad.core.divergences import kl_of_logits as divergence
 from semigrad.methods.supervised import Supervised
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
 from semigrad.models.shake_shake import shake
-from semigrad.ops import divergence
-from tests.laws import CLOCK, Trial, batch, doubled, task
+from tests.methods.laws import CLOCK, Trial, batch, doubled, task
 
 
 class Linear(nn.Module):

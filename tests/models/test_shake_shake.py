@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call
 
-from semigrad.core import exact_gradients
+from semigrad.core.passes import exact_gradients
 from semigrad.errors import InputError
 from semigrad.models import ShakeShake26
 from semigrad.models.layers import GlobalAverage

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semigrad.evaluate import BINS, calibration_error, evaluate, reliability
+from semigrad.training.evaluate import BINS, calibration_error, evaluate, reliability
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))

@@ -9,7 +9,6 @@ from torch import nn
 
 from semigrad.cli import main
 from semigrad.core import Batch
-from semigrad.loop import train
 from semigrad.metagrad import undisturbed
 from semigrad.report.theory_text import claim_line, verdict
 from semigrad.run import configure
@@ -19,6 +18,7 @@ from semigrad.theory.consistency import take_apart
 from semigrad.theory.constants import Constants, jacobian_norms
 from semigrad.theory.scene import CPU
 from semigrad.theory.watching import as_features, watch
+from semigrad.training.loop import train
 
 
 def batch_of(rows: int, *shape: int) -> Batch:

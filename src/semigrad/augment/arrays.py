@@ -34,11 +34,12 @@ class Corruption:
     dropout: float = 0.0
     mask: float = 0.0
 
-    def view(self, kind: str, features: Tensor, mean: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
-        """A weak or strong view (B, D); every row uses its own row of draws."""
-        size = tuple(features.shape)
-        rows = noise(features, std, self.noise, torch.from_numpy(draws.standard_normal(size)).to(features))
-        if kind == "weak":
-            return rows
-        rows = dropout(rows, mean, self.dropout, torch.from_numpy(draws.random(size)).to(features))
-        return mask(rows, mean, self.mask, torch.from_numpy(draws.random(size)).to(features))
+    def weak(self, features: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
+        """(B, D) -> (B, D) with noise; every row uses its own row of draws."""
+        return noise(features, std, self.noise, torch.from_numpy(draws.standard_normal(features.shape)).to(features))
+
+    def strong(self, features: Tensor, mean: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
+        """(B, D) -> (B, D) with noise, dropout and masking."""
+        rows = self.weak(features, std, draws)
+        rows = dropout(rows, mean, self.dropout, torch.from_numpy(draws.random(features.shape)).to(features))
+        return mask(rows, mean, self.mask, torch.from_numpy(draws.random(features.shape)).to(features))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from semigrad.errors import InputError, unknown
-from semigrad.signals import Stopped
+from semigrad.training.signals import Stopped
 
 VERBS = {
     "train": ("semigrad.cli.train", "train on some data, write a run folder, report the error"),

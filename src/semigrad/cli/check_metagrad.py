@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from semigrad.metagrad.check import check_metagrad
     from semigrad.run import configure
-    from semigrad.setup import set_up
+    from semigrad.training.setup import set_up
 
     chosen: dict[str, Any] = {"model": options.model} if options.model else {}
     run = configure(options.data, seed=options.seed, batch=options.batch, method="meta-gradient", **chosen)

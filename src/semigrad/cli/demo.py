@@ -34,10 +34,10 @@ def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=list(arguments), prog="semigrad demo")
 
     from semigrad.errors import InputError
-    from semigrad.files import make_folder
-    from semigrad.parallel import train_all
+    from semigrad.folder.files import make_folder
     from semigrad.report.comparison import comparison_picture, comparison_table
     from semigrad.run import configure
+    from semigrad.training.parallel import train_all
 
     if options.seeds < 1 or options.jobs < 1:
         raise InputError(f"seeds and jobs must be at least 1; given: {options.seeds} and {options.jobs}.")

@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
 
     from semigrad.cli.show import describe_part
     from semigrad.errors import InputError
-    from semigrad.saved import evaluate_again
     from semigrad.settings import Execution
+    from semigrad.training.evaluate import evaluate_again
 
     if problems := Execution(threads=options.threads, workers=options.workers).problems():
         raise InputError(problems)

@@ -38,7 +38,7 @@ def methods_table() -> Table:
 
     table = Table("name", "idea", "paper", box=None, header_style="bold")
     for name, cls in METHODS.items():
-        table.add_row(name, _summary(cls) + (" (Images only.)" if cls.needs_images else ""), cls.paper)
+        table.add_row(name, _summary(cls) + (" (Images only.)" if cls().traits.needs_images else ""), cls.paper)
     table.add_section()
     for name, modifier in MODIFIERS.items():
         table.add_row(f"HOST+{name}", _summary(modifier), modifier.paper)
@@ -48,7 +48,7 @@ def methods_table() -> Table:
 def entries(what: str) -> dict[str, str]:
     """Name and one line on it."""
     if what == "recipes":
-        from semigrad.recipes import RECIPES
+        from semigrad.settings.recipes import RECIPES
 
         return {name: ", ".join(_flat(layer)) for name, layer in RECIPES.items()}
     if what == "data":

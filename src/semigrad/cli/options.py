@@ -16,8 +16,8 @@ from typing import Any
 import tyro
 
 from semigrad.errors import InputError
-from semigrad.recipes import DEFAULTS
 from semigrad.settings import Execution, Settings
+from semigrad.settings.recipes import DEFAULTS
 
 
 @dataclass(frozen=True)

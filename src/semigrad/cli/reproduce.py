@@ -61,8 +61,8 @@ def main(arguments: Sequence[str]) -> int:
     from semigrad.experiments.cost import plan_rows
     from semigrad.experiments.reproduce import pending, reproduce
     from semigrad.experiments.store import Store
-    from semigrad.files import check_writable
-    from semigrad.setup import pick_device
+    from semigrad.folder.files import check_writable
+    from semigrad.training.setup import pick_device
 
     if options.jobs < 1:
         raise InputError(f"jobs must be at least 1; given: {options.jobs}.")
@@ -98,7 +98,7 @@ def _different(cells: Sequence[Cell]) -> list[Cell]:
 
 def cost(rows: Sequence[dict[str, Any]], jobs: int) -> str:
     """How many runs are to be trained, and about how long that takes here."""
-    from semigrad.plan import duration
+    from semigrad.training.plan import duration
 
     if not rows:
         return "Every run is on record: nothing to train."
@@ -126,7 +126,7 @@ def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) 
 
 
 def plan_table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
-    from semigrad.plan import duration
+    from semigrad.training.plan import duration
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     left = ("row", "column", "data", "network", "settings")
@@ -150,7 +150,7 @@ def _settings(row: dict[str, Any]) -> str:
 def present(options: Options, outcome: Outcome, store: Store) -> int:
     """Print the tables, write the files, and say where they are and which runs are missing."""
     from semigrad.experiments import tables
-    from semigrad.files import make_folder, write_json, write_whole
+    from semigrad.folder.files import make_folder, write_json, write_whole
     from semigrad.report.page import comparison_page, comparison_pictures
 
     for table in tables.plain(outcome):

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     options = tyro.cli(Options, args=list(arguments), prog="semigrad theory")
 
     from semigrad.errors import InputError
-    from semigrad.files import make_folder
+    from semigrad.folder.files import make_folder
     from semigrad.report import theory as pictures
     from semigrad.report import theory_text as text
     from semigrad.theory.study import FULL, QUICK, prepare

@@ -14,8 +14,8 @@ import tyro
 
 from semigrad.cli.options import Output, Selection, hint_at_mistakes, read_config, take_data, value_of
 from semigrad.errors import InputError
-from semigrad.recipes import DEFAULTS
 from semigrad.settings import Execution, Settings
+from semigrad.settings.recipes import DEFAULTS
 
 if TYPE_CHECKING:
     from semigrad.core import Modifier
@@ -100,9 +100,9 @@ def open_modifier(modifier: Modifier) -> Any:
 
 def carry_out(run: Run, execution: Execution, output: Output) -> int:
     from semigrad.cli.show import describe_result
-    from semigrad.loop import train
-    from semigrad.progress import for_this_terminal
-    from semigrad.records import default_folder
+    from semigrad.folder.run_folder import default_folder
+    from semigrad.training.loop import train
+    from semigrad.training.progress import for_this_terminal
 
     out = output.out or default_folder(run)
     result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())

@@ -118,3 +118,9 @@ class Request:
     path: Path | None = None  # behind the colon: `folder:PATH`
     image_size: int | None = None  # height and width to bring images to, for sources whose images vary
     resized_crop: bool = False  # imagenet: random-resized crop instead of resize and random crop
+
+
+def ready(examples: Tensor, device: torch.device) -> Tensor:
+    """On the device; images from 0..255 to [0, 1]."""
+    examples = examples.to(device)
+    return examples.float().div_(255) if examples.dtype == torch.uint8 else examples

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from semigrad import augment
 from semigrad.augment import Corruption
 from semigrad.core import Batch, generator
-from semigrad.data.dataset import DRAWS, Dataset, Examples, InMemory
+from semigrad.data.dataset import Dataset, Examples, InMemory, ready
 from semigrad.data.split import Split
-from semigrad.errors import InputError
+from semigrad.data.views import VIEWS, Sight
+from semigrad.errors import InputError, unknown
+from semigrad.settings.fields import refuse
 
 
 @lru_cache(maxsize=8)
@@ -51,6 +52,10 @@ class Stream:
     seed: int
     corruption: Corruption = Corruption()  # noqa: RUF009 (frozen) - views of feature arrays
 
+    def __post_init__(self) -> None:
+        asked = dict.fromkeys((*self.labeled_views, *self.views))
+        refuse([unknown("view", name, VIEWS) for name in asked if name not in VIEWS])
+
     def __getitem__(self, step: int) -> Batch:
         labeled = self._positions("labeled", self.split.labeled, self.batch, step)
         unlabeled = self._positions("unlabeled", self.split.unlabeled, self.unlabeled_batch if self.views else 0, step)
@@ -67,19 +72,8 @@ class Stream:
 
     def _views(self, name: str, views: tuple[str, ...], positions: np.ndarray, step: int) -> tuple[Tensor, ...]:
         def view(kind: str, number: int) -> Tensor:
-            raw = self.dataset.train.raw
-            if kind == "raw":
-                return raw(positions)
             draws = generator(self.seed, step, "view", name, kind, number)
-            if len(self.dataset.train.shape) == 1:
-                rows = raw(positions)
-                return self.corruption.view(
-                    kind, rows, rows.new_tensor(self.dataset.mean), rows.new_tensor(self.dataset.std), draws
-                )
-            weak = self.dataset.train.weak(positions, draws.random((len(positions), DRAWS)))
-            if kind == "weak":
-                return weak
-            return augment.strong(ready(weak, weak.device), draws.random((len(positions), augment.STRONG_DRAWS)))
+            return VIEWS[kind](Sight(self.dataset, positions, self.corruption, draws))
 
         return tuple(view(kind, number) for number, kind in enumerate(views))
 
@@ -97,12 +91,6 @@ class Stream:
                 unlabeled_index=batch.unlabeled_index.to(device),
             )
             yield moved.map(lambda x: ready(x, device))
-
-
-def ready(examples: Tensor, device: torch.device) -> Tensor:
-    """On the device; images from 0..255 to [0, 1]."""
-    examples = examples.to(device)
-    return examples.float().div_(255) if examples.dtype == torch.uint8 else examples
 
 
 def on_device(dataset: Dataset, device: torch.device) -> Dataset:

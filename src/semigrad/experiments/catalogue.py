@@ -8,7 +8,7 @@ from semigrad.experiments import laptop_scale, paper_scale, published, smoke_sca
 from semigrad.experiments.experiment import Experiment, Plan, Scale
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 _MODULES: dict[Scale, ModuleType] = {"smoke": smoke_scale, "laptop": laptop_scale, "paper": paper_scale}
 _ADA_NET_NOTE = (

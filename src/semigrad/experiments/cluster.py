@@ -14,10 +14,10 @@ from typing import Any
 from semigrad.errors import InputError
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Record, record_of
-from semigrad.loop import train
 from semigrad.run import Run
 from semigrad.settings import Execution
-from semigrad.signals import Stopped, interruptible
+from semigrad.training.loop import train
+from semigrad.training.signals import Stopped, interruptible
 
 
 def train_on_cluster(

@@ -110,7 +110,7 @@ def plan_row(cell: Cell, speed: float) -> dict[str, Any]:
         "network": run.model_name,
         "steps": run.steps,
         "batch": run.batch,
-        "unlabeled_batch": run.unlabeled_rows if run.method.views else 0,
+        "unlabeled_batch": run.unlabeled_rows if run.method.traits.views else 0,
         "optimizer": run.optimizer,
         "momentum": run.momentum,
         "momentum_end": run.momentum_end,

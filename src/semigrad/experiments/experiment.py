@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from semigrad.data import data_root
 from semigrad.errors import InputError, unknown
-from semigrad.recipes import Layer
 from semigrad.run import Run, configure
+from semigrad.settings.recipes import Layer
 
 Scale = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

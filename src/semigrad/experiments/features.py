@@ -23,10 +23,9 @@ from semigrad.data.dataset import Dataset, Examples
 from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
-from semigrad.loop import processor_threads
+from semigrad.folder.saved import load_model, load_origin
 from semigrad.models import Network
-from semigrad.saved import load_model, load_run
-from semigrad.setup import divide, load_data
+from semigrad.training.loop import processor_threads
 
 MOST_POINTS = 3000
 SEED = 0
@@ -61,11 +60,12 @@ def describe_features(folder: Path, most: int = MOST_POINTS) -> dict[str, Any]:
 
 def read_parts(folder: Path, net: Network, most: int) -> dict[str, Part]:
     """Features of at most `most` examples, the same number of each part as far as it has as many."""
-    run = load_run(folder)
-    dataset, split = divide(run, *load_data(run))
-    pools, parts = pools_of(dataset, split), {}
+    origin = load_origin(folder)
+    pools, parts = pools_of(origin.dataset, origin.split), {}
     if "test" not in pools:
-        raise InputError(f"{run.data} has no test part, whose features are to be compared with those trained on.")
+        raise InputError(
+            f"{origin.run.data} has no test part, whose features are to be compared with those trained on."
+        )
     for name, (examples, pool, classes) in pools.items():
         chosen = choose(name, pool, most // len(pools))
         parts[name] = Part(features_of(net, examples, chosen), classes[chosen])

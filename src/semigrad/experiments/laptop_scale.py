@@ -6,7 +6,7 @@ from semigrad.experiments.experiment import ROOT, Plan
 from semigrad.experiments.miniature import grid, hosts_with_and_without_meta, variants, with_and_without_mixup
 from semigrad.experiments.published import LABELED_ONLY, OURS, TABLE1, TABLE3, TABLE4, TABLE5, rows_of
 from semigrad.experiments.tuned import TUNED
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 SEEDS = 5
 ONE_SEED = 1  # for images of 32 x 32, where a run takes minutes

@@ -7,7 +7,7 @@ from typing import Any
 
 from semigrad.experiments.experiment import Place
 from semigrad.experiments.published import BOTH, FULLY_SUPERVISED, LABELED_ONLY, META, MIXUP, OURS, WITH, WITHOUT
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 METHODS_OF_ROWS: dict[str, Layer] = {
     LABELED_ONLY: {"name": "supervised"},

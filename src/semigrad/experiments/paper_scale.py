@@ -10,7 +10,7 @@ from typing import Any
 from semigrad.experiments import published
 from semigrad.experiments.experiment import ROOT, Place, Plan
 from semigrad.experiments.published import CIFAR10, FULLY_SUPERVISED, IMAGE_SETS, LABELED_ONLY, OURS, SVHN
-from semigrad.recipes import RECIPES, Layer
+from semigrad.settings.recipes import RECIPES, Layer
 
 SEEDS = 3
 SOURCES = {"SVHN": "svhn", "CIFAR-10": "cifar10", "CIFAR-100": "cifar100"}

@@ -12,7 +12,7 @@ from semigrad.experiments.miniature import METHODS_OF_ROWS, Chosen, method
 from semigrad.experiments.published import LABELED_ONLY, OURS
 from semigrad.experiments.smoke_scale import NOTES, SMOKE
 from semigrad.experiments.tuned import TUNED
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 ROWS: dict[str, Layer] = {
     row: METHODS_OF_ROWS[row] for row in (LABELED_ONLY, "Pi-Model", "MT", "VAT", OURS)

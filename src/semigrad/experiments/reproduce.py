@@ -9,19 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from semigrad.data.opening import open_data
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
 from semigrad.experiments.cluster import train_on_cluster
 from semigrad.experiments.experiment import Cell, Experiment, Scale
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Outcome, Record, Store, record_of
-from semigrad.files import check_writable, make_folder, read_json
-from semigrad.metrics import read_metrics
-from semigrad.parallel import train_all
-from semigrad.records import METRICS, RUN, RunFolder
+from semigrad.folder.files import check_writable, make_folder, read_json
+from semigrad.folder.metrics import read_metrics
+from semigrad.folder.run_folder import METRICS, RUN, RunFolder
+from semigrad.folder.saved import load_run
 from semigrad.run import Run
-from semigrad.saved import load_run
-from semigrad.setup import load_data, pick_device
+from semigrad.training.parallel import train_all
+from semigrad.training.setup import pick_device
 
 DEFAULT_RUNS = Path("runs/reproduce")
 
@@ -269,7 +270,7 @@ class Work:
         source = _source(run)
         if source not in self.fingerprints:
             try:
-                self.fingerprints[source] = load_data(run)[1].fingerprint
+                self.fingerprints[source] = open_data(run.data, run).fingerprint
             except InputError as error:
                 self.fingerprints[source] = error
         known = self.fingerprints[source]

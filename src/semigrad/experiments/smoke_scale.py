@@ -5,7 +5,7 @@ from __future__ import annotations
 from semigrad.experiments.experiment import Plan
 from semigrad.experiments.miniature import grid, hosts_with_and_without_meta, variants, with_and_without_mixup
 from semigrad.experiments.published import LABELED_ONLY, OURS, TABLE1, TABLE3, TABLE4, TABLE5, rows_of
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 SEEDS = 2
 SMOKE: Layer = {"model": {"name": "small-conv", "widths": [4]}, "steps": 3, "batch": 10, "warmup": 0.0}

@@ -23,11 +23,11 @@ from typing import Any
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Scale
-from semigrad.files import make_folder, read_json, write_whole
-from semigrad.metrics import read_metrics
-from semigrad.records import METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.files import make_folder, read_json, write_whole
+from semigrad.folder.metrics import read_metrics
+from semigrad.folder.run_folder import METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.saved import load_run
 from semigrad.run import Run, from_layers
-from semigrad.saved import load_run
 
 DEFAULT_STORE = Path("docs/results/runs")
 CURVE_LINES = 60

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from semigrad.recipes import Layer
+from semigrad.settings.recipes import Layer
 
 TUNED_FILE = Path(__file__).with_name("tuned.json")
 TUNED: dict[str, Layer] = {

@@ -16,27 +16,29 @@ Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, AIST
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Divergence, as_divergence
+from semigrad.core.ops import clip_to_simplex, onto_plane, project_to_simplex
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
-    Divergence,
     Mode,
     Outer,
     Problem,
     check_word,
-    kl_divergence,
     undisturbed,
 )  # fmt: skip
-from semigrad.ops import clip_to_simplex, onto_plane, project_to_simplex, squared_distance
 
 __all__ = [
+    "CROSS_ENTROPY",
+    "KL_DIVERGENCE",
     "OPERATORS",
+    "SQUARED_ERROR",
     "Divergence",
     "FiniteDifference",
     "ForwardMode",
@@ -48,24 +50,24 @@ __all__ = [
     "Projection",
     "Scale",
     "Unrolled",
-    "kl_divergence",
     "meta_gradient",
     "meta_pseudo_labels",
     "pose",
     "project_labels",
-    "squared_distance",
     "undisturbed",
 ]
 
 Scale = Literal["printed", "derived"]
 Projection = Literal["clip", "euclidean", "none"]
+Inner = Divergence | Callable[[Tensor, Tensor], Tensor]
+"""Φ: one of ours, which knows its derivatives, or any function of (p, q) with one number for each row."""
 
 
 class Options(TypedDict, total=False):
     """What else a meta step may be told; the defaults are the paper's."""
 
     mode: Mode  # of the network during the whole meta step: "eval", or "train", where passes share dropout masks
-    inner: Divergence  # Φ(p, y), one number a row; for others than squared error the rows of ŷ need not sum to one
+    inner: Inner  # Φ(p, q), one number a row; for others than squared error the rows of ŷ need not sum to one
     outer: Outer  # the labeled loss: `functools.partial(F.cross_entropy, label_smoothing=0.1)`, or any callable
     target: Tensor | None  # what is adapted where it is not the network's own prediction: a host's (B_u, classes)
     parameters: Iterable[nn.Parameter] | None  # only these enter the product (the head, say): cheaper, and a part
@@ -150,7 +152,7 @@ def pose(
     *,
     lr: float = 0.0,
     mode: Mode = "eval",
-    inner: Divergence = squared_distance,
+    inner: Inner = SQUARED_ERROR,
     outer: Outer = F.cross_entropy,
     target: Tensor | None = None,
     parameters: Iterable[nn.Parameter] | None = None,
@@ -160,7 +162,7 @@ def pose(
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else target.detach()
     with undisturbed(net, mode, u.device) as masks:
-        problem = Problem(net, x, y, u, inner, outer, target, lr, rates, masks)
+        problem = Problem(net, x, y, u, as_divergence(inner), outer, target, lr, rates, masks)
         if not problem.parameters:
             raise ValueError("no parameter can enter the product: all are frozen, left out or trained at rate 0")
         yield problem

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.profiler import profile
 
+from semigrad.core.passes import synchronize
 from semigrad.metagrad import FiniteDifference, ForwardMode, Lookahead, Mode, Unrolled, pose
-from semigrad.passes import synchronize
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 LOOKAHEAD_STEP = 1e-4

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from semigrad.metagrad.problem import Divergence, Problem, as_leaves, gradients
-from semigrad.ops import squared_distance
+from semigrad.core.divergences import SQUARED_ERROR
+from semigrad.metagrad.problem import Problem, as_leaves, gradients
 
 
 class Operator(Protocol):
@@ -63,20 +63,7 @@ class ForwardMode(_ByGradient):
         labels = f if problem.target is None else problem.target
         if tangent is None:
             return labels, torch.zeros_like(f)
-        if problem.inner is squared_distance:
-            return labels, 2 * tangent
-        return labels, -_change_of_pull(problem.inner, f, labels, tangent)
-
-
-def _change_of_pull(inner: Divergence, f: Tensor, labels: Tensor, tangent: Tensor) -> Tensor:
-    """The derivative of ∂Φ/∂q (p, q) in p along a tangent."""
-
-    def pull(p: Tensor) -> Tensor:
-        by_label: Tensor = torch.func.grad(lambda q: inner(p, q).sum())(labels)
-        return by_label
-
-    change: Tensor = torch.func.jvp(pull, (f,), (tangent,))[1]
-    return change
+        return labels, -problem.inner.pull_along(f, labels, tangent)
 
 
 @dataclass(frozen=True)
@@ -117,10 +104,7 @@ class FiniteDifference(_ByGradient):
                 return labels, torch.zeros_like(f)
             size = self.epsilon / norm
             plus, minus = problem.predict(problem.along(size)), problem.predict(problem.along(-size))
-            if problem.inner is squared_distance:
-                return labels, (plus - minus).div(size)
-            by_label = torch.func.grad(lambda q, p: problem.inner(p, q).sum())
-            return labels, (by_label(labels, minus) - by_label(labels, plus)).div(2 * size)
+            return labels, problem.inner.pull_between(plus, minus, labels).div(2 * size)
 
 
 @dataclass(frozen=True)
@@ -130,7 +114,7 @@ class Lookahead:
     One forward pass instead of three, and always on the simplex; it has no d of its own."""
 
     def labels(self, problem: Problem, step: float) -> Tensor:
-        if problem.inner is not squared_distance or problem.target is not None:
+        if problem.inner != SQUARED_ERROR or problem.target is not None:
             raise ValueError(
                 "Lookahead predicts after a labeled step, which is the new label only for squared error as the inner "
                 "loss and the network's own prediction as the target; use ForwardMode, FiniteDifference or Unrolled."

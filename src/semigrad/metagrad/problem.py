@@ -14,23 +14,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from semigrad.core import exact_gradients, random_state_kept, seed_network
+from semigrad.core import random_state_kept, seed_network
+from semigrad.core.divergences import SQUARED_ERROR, Divergence
+from semigrad.core.passes import exact_gradients, modes_kept
 from semigrad.errors import InputError, unknown
-from semigrad.ops import squared_distance
-from semigrad.passes import modes_kept
 
 Mode = Literal["eval", "train"]
 Parameters = dict[str, Tensor]
-Divergence = Callable[[Tensor, Tensor], Tensor]
-"""Φ(p, y): how far predictions are from labels, both (B, classes); one number for each row, (B,)."""
 Outer = Callable[[Tensor, Tensor], Tensor]
 """L(logits, y): the labeled loss, a mean over the batch, such as `F.cross_entropy` with its options."""
-
-
-def kl_divergence(p: Tensor, y: Tensor) -> Tensor:
-    """Φ(p, y) = Σ y log(y/p), the paper's labeled loss; 0·log 0 is 0, with a finite slope."""
-    smallest = torch.finfo(y.dtype).tiny
-    return (y * (y.clamp(min=smallest).log() - p.log())).sum(1)
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Problem:
     x: Tensor  # (B_l, *shape)
     y: Tensor  # (B_l,) class numbers, or (B_l, classes) soft rows
     u: Tensor  # (B_u, *shape)
-    inner: Divergence = squared_distance  # the paper's
+    inner: Divergence = SQUARED_ERROR  # the paper's
     outer: Outer = F.cross_entropy
     target: Tensor | None = None  # q, (B_u, classes), where it is not the network's own prediction f(u; θ)
     lr: float = 0.0  # α; plays no part for the network's own prediction, where θ̃ = θ

@@ -24,10 +24,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
-from semigrad.fields import Count, NotNegative, Positive
-from semigrad.ops import cross_entropy_rows, mix, one_hot, soft_cross_entropy, soft_cross_entropy_rows
-from semigrad.passes import eval_mode, feature_width, features, head
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.divergences import CROSS_ENTROPY
+from semigrad.core.ops import mix, one_hot, soft_cross_entropy
+from semigrad.core.passes import eval_mode, feature_width, features, head
+from semigrad.settings.fields import Count, NotNegative, Positive
 
 
 def reverse_gradient(h: Tensor, factor: float) -> Tensor:
@@ -56,16 +57,9 @@ class AdaNet(Method):
     """Weight w of the domain term."""
 
     @property
-    def guesses(self) -> bool:  # type: ignore[override]
-        return self.mixup  # without it, nothing is trained on pseudo-labels
-
-    @property
-    def soft_targets(self) -> bool:  # type: ignore[override]
-        return self.mixup
-
-    @property
-    def mixes_batches(self) -> bool:  # type: ignore[override]
-        return self.mixup
+    def traits(self) -> Traits:
+        # without mixup, nothing is trained on pseudo-labels
+        return Traits(guesses=self.mixup, soft_targets=self.mixup, divergence=CROSS_ENTROPY, mixes_batches=self.mixup)
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         width = feature_width(net, task.shape)
@@ -82,9 +76,6 @@ class AdaNet(Method):
             return {}
         with torch.no_grad(), eval_mode(net):
             return {"targets": net(batch.unlabeled[0]).softmax(1)}
-
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy_rows(p, targets)
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (u,), y = batch.labeled, batch.unlabeled, batch.labels
@@ -113,6 +104,6 @@ class AdaNet(Method):
             h = features(net, mix(lam, x, u))
             logits = head(net, h)
         mixed = mix(lam, one_hot(y, targets.shape[1], targets), targets)
-        rows = soft_cross_entropy_rows(logits, mixed)
+        rows = CROSS_ENTROPY.of_logits(logits, mixed)
         share = lam if self.weigh_by_lambda else torch.ones_like(lam)
         return {"mixed": (share * rows).mean(), "domain": self.weight * domain(h, lam)}

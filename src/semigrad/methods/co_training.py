@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
-from semigrad.fields import NotNegative, Several
-from semigrad.ops import entropy, soft_cross_entropy
-from semigrad.passes import eval_mode
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.ops import entropy, soft_cross_entropy
+from semigrad.core.passes import eval_mode
+from semigrad.settings.fields import NotNegative, Several
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class CoTraining(Method):
     paper: ClassVar[str] = (
         "Qiao, Shen, Zhang, Wang, Yuille: Deep Co-Training for Semi-Supervised Image Recognition, 2018"
     )
-    answers: ClassVar[str] = "first network"
 
     networks: Several = 2
     """How many networks are trained together."""
@@ -56,8 +55,8 @@ class CoTraining(Method):
     """Labeled and unlabeled rows share one pass and its batch statistics, as where a batch is drawn from both."""
 
     @property
-    def labeled_views(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("weak",) * self.networks
+    def traits(self) -> Traits:
+        return Traits(labeled_views=("weak",) * self.networks, answers="first network")
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

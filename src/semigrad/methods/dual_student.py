@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
-from semigrad.fields import NotNegative, Share
-from semigrad.ops import squared_error
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.ops import squared_error
+from semigrad.settings.fields import NotNegative, Share
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,6 @@ class DualStudent(Method):
     paper: ClassVar[str] = (
         "Ke, Wang, Yan, Ren, Lau: Dual Student: Breaking the Limits of the Teacher in Semi-Supervised Learning, 2019"
     )
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    labeled_views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    guesses: ClassVar[bool] = True
-    answers: ClassVar[str] = "first student"
 
     stability: NotNegative = 1.0
     """Weight λ₁ of each student's consistency with itself."""
@@ -53,6 +49,10 @@ class DualStudent(Method):
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
     whole_batch: bool = False
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(views=("weak", "weak"), labeled_views=("weak", "weak"), guesses=True, answers="first student")
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

@@ -22,9 +22,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
-from semigrad.fields import NotNegative
-from semigrad.ops import entropy
-from semigrad.passes import statistics_kept, watch
+from semigrad.core.ops import entropy
+from semigrad.core.passes import statistics_kept, watch
+from semigrad.settings.fields import NotNegative
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Ent(Modifier):
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
-        if not self.host.views:
+        if not self.host.traits.views:
             name = type(self.host).__name__
             found.append(f"ent needs unlabeled examples; {name} looks at none. Use entropy-minimization instead.")
         if any(isinstance(host, EntropyMinimization | Ent) or getattr(host, "entropy", 0) for host in self.hosts()):
@@ -68,7 +68,7 @@ class Ent(Modifier):
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        u = batch.unlabeled[self.student_view]
+        u = batch.unlabeled[self.traits.student_view]
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
         seen = watched.of(u)

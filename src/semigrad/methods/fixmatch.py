@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.fields import NotNegative
-from semigrad.ops import cross_entropy_rows, one_hot, soft_cross_entropy_rows
-from semigrad.passes import both_batches, statistics_kept
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.divergences import CROSS_ENTROPY
+from semigrad.core.ops import one_hot
+from semigrad.core.passes import both_batches, statistics_kept
+from semigrad.settings.fields import NotNegative
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,6 @@ class FixMatch(Method):
         "Sohn, Berthelot, Li, Zhang, Carlini, Cubuk, Kurakin, Zhang, Raffel: FixMatch: Simplifying Semi-Supervised "
         "Learning with Consistency and Confidence, 2020"
     )
-    views: ClassVar[tuple[str, ...]] = ("weak", "strong")
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
-    student_view: ClassVar[int] = 1
 
     threshold: NotNegative = 0.95
     """Confidence τ from which on a row counts."""
@@ -46,6 +43,16 @@ class FixMatch(Method):
     """Length of the linear rise of w: a share of the run up to 1, above that steps; the paper has none."""
     joint: bool = True
     """Labeled and strong rows share one pass and its batch statistics, as in the original code."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            views=("weak", "strong"),
+            guesses=True,
+            soft_targets=True,
+            student_view=1,
+            divergence=CROSS_ENTROPY,
+        )
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         weak, _ = batch.unlabeled
@@ -57,12 +64,9 @@ class FixMatch(Method):
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (_, strong) = batch.labeled, batch.unlabeled
         logits, strong_logits = both_batches(net, x, strong, clock, self.joint)
-        losses = soft_cross_entropy_rows(strong_logits, guess["targets"])  # soft: a modifier may adapt the targets
+        losses = CROSS_ENTROPY.of_logits(strong_logits, guess["targets"])  # soft: a modifier may adapt the targets
         weight = self.weight * clock.ramp(self.ramp)
         return {
             "labeled": F.cross_entropy(logits, batch.labels),
             "consistency": weight * (guess["weights"] * losses).mean(),
         }
-
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy_rows(p, targets)

@@ -25,9 +25,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
-from semigrad.fields import NotNegative, PositiveShare
-from semigrad.ops import one_hot
-from semigrad.passes import feature_width, features, head
+from semigrad.core.divergences import log_of, relative_entropy
+from semigrad.core.ops import one_hot
+from semigrad.core.passes import feature_width, features, head
+from semigrad.settings.fields import NotNegative, PositiveShare
 
 
 class ClassMemory(nn.Module):
@@ -90,7 +91,6 @@ class MemoryAssisted(Method):
 
 def read_loss(logits: Tensor, target: Tensor) -> Tensor:
     """H(p̂) + max(p̂) KL(f ‖ p̂), one number for each row; an entry of p̂ may have become 0 by underflow."""
-    log_target = target.clamp(min=torch.finfo(target.dtype).tiny).log()
+    log_target = log_of(target)
     entropy = -(target * log_target).sum(1)
-    divergence = (logits.softmax(1) * (logits.log_softmax(1) - log_target)).sum(1)
-    return entropy + target.amax(1) * divergence
+    return entropy + target.amax(1) * relative_entropy(logits.softmax(1), logits.log_softmax(1), log_target)

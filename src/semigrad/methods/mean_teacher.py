@@ -19,18 +19,18 @@ all by the share of labeled rows in its batch. Its second head for consistency i
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
-from semigrad.fields import NotNegative, Positive
-from semigrad.ops import soft_cross_entropy_rows
-from semigrad.passes import both_batches
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits, length
+from semigrad.core.divergences import KL_DIVERGENCE, SQUARED_ERROR
+from semigrad.core.passes import both_batches
+from semigrad.settings.fields import NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,6 @@ class MeanTeacher(Method):
         "Tarvainen, Valpola: Mean teachers are better role models: Weight-averaged consistency targets improve "
         "semi-supervised deep learning results, 2017"
     )
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
-    answers: ClassVar[str] = "teacher: average of the student's weights"
 
     horizon: Positive = 0.05
     """Length of the teacher's memory, 1/(1 − α): a share of the run up to 1, above that steps."""
@@ -59,6 +55,16 @@ class MeanTeacher(Method):
     joint: bool = False
     """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            views=("weak", "weak"),
+            guesses=True,
+            soft_targets=True,
+            divergence=SQUARED_ERROR if self.distance == "squared" else KL_DIVERGENCE,
+            answers="teacher: average of the student's weights",
+        )
+
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
         memory.teacher = copy.deepcopy(net).requires_grad_(False)
@@ -68,22 +74,13 @@ class MeanTeacher(Method):
         with torch.no_grad(), clock.masks("teacher"):
             return {"targets": memory.get_submodule("teacher")(batch.unlabeled[1]).softmax(1)}
 
-    @property
-    def divergence(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """Squared error is `Method`'s own function, not one that calls it: so it is known for what it is."""
-        return super().divergence if self.distance == "squared" else kl_rows
-
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), u = batch.labeled, batch.unlabeled[0]
         labeled_logits, logits = both_batches(net, x, u, clock, self.joint)
         labeled = F.cross_entropy(labeled_logits, batch.labels)
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
-        if self.distance == "squared":
-            distance = self.divergence(logits.softmax(1), guess["targets"])
-        else:  # as `divergence`, with a slope where a probability has become 0
-            entropy = torch.special.entr(guess["targets"]).sum(1)
-            distance = soft_cross_entropy_rows(logits, guess["targets"]) - entropy
+        distance = self.traits.divergence.of_logits(logits, guess["targets"])
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "consistency": weight * distance.mean()}
 
@@ -95,9 +92,3 @@ class MeanTeacher(Method):
 
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         return memory.get_submodule("teacher")
-
-
-def kl_rows(p: Tensor, targets: Tensor) -> Tensor:
-    """KL(q ‖ p), one number for each row; a probability that has become 0 has no logarithm."""
-    smallest = torch.finfo(p.dtype).tiny
-    return (targets * (targets.clamp(min=smallest).log() - p.clamp(min=smallest).log())).sum(1)

@@ -14,14 +14,15 @@ After Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from semigrad.core import Batch, Clock, Guess, Method, Modifier
-from semigrad.fields import NotNegative
-from semigrad.metagrad import OPERATORS, Divergence, Mode, Projection, Scale, meta_pseudo_labels, squared_distance
+from semigrad.core import Batch, Clock, Guess, Modifier, Traits
+from semigrad.core.divergences import Divergence, Weighted
+from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.settings.fields import NotNegative
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,6 @@ class Meta(Modifier):
     """Adapts the targets of a host that has soft targets; everything else is the host's."""
 
     paper: ClassVar[str] = "Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, 2021"
-    adapts_targets: ClassVar[bool] = True
 
     beta: NotNegative | Literal["lr"] = "lr"
     """Meta learning rate β; "lr" follows the learning rate."""
@@ -42,34 +42,32 @@ class Meta(Modifier):
     project: Projection = "clip"
     """How new targets return to the simplex."""
 
+    @property
+    def traits(self) -> Traits:
+        return replace(self.host.traits, adapts_targets=True)
+
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
         name = type(self.host).__name__
-        if not self.host.soft_targets:
+        if not self.host.traits.soft_targets:
             found.append(f"meta adapts soft targets of unlabeled examples; {name} trains on none.")
-        elif self.host.adapts_targets:
+        elif self.host.traits.adapts_targets:
             found.append(f"{name} has the meta-gradient already; meta on top of it makes no sense.")
         return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         guess = super().guess(net, memory, batch, clock)
-        u = batch.unlabeled[self.host.student_view]
+        u = batch.unlabeled[self.host.traits.student_view]
         with clock.masks("meta"):
             targets = meta_pseudo_labels(
                 net, batch.labeled[0], batch.labels, u,
                 lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
                 operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
-                inner=inner_loss(self.host, guess.get("weights")), target=guess["targets"],
+                inner=inner_loss(self.traits.divergence, guess.get("weights")), target=guess["targets"],
             )  # fmt: skip
         return {**guess, "targets": targets}
 
 
-def inner_loss(host: Method, weights: Tensor | None) -> Divergence:
-    """Φ of a host with the weights of its rows. Squared error where all of them are 1 is given by the name that
-    operators know: they have its derivative in the labels at hand, and need not differentiate for it in every step."""
-    while isinstance(host, Modifier) and type(host).divergence is Modifier.divergence:
-        host = host.host
-    divergence = host.divergence
-    if weights is not None and (weights != 1).any():
-        return lambda p, targets: weights * divergence(p, targets)
-    return squared_distance if getattr(divergence, "__func__", None) is Method.divergence else divergence
+def inner_loss(divergence: Divergence, weights: Tensor | None) -> Divergence:
+    """Φ of a host with the weights of its rows, where they are not all 1."""
+    return divergence if weights is None or bool((weights == 1).all()) else Weighted(divergence, weights)

@@ -24,10 +24,10 @@ from typing import ClassVar, Literal
 from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.fields import NotNegative, Positive
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.ops import mix, one_hot, soft_cross_entropy, squared_error
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
-from semigrad.ops import mix, one_hot, soft_cross_entropy, squared_error
+from semigrad.settings.fields import NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class MetaGradient(Method):
     """Pseudo-labels chosen so that a step on them lowers the labeled loss, mixed with the labeled examples."""
 
     paper: ClassVar[str] = "Zhang, Xiao, Jia, Cheng, Yang: Semi-Supervised Learning with Meta-Gradient, 2021"
-    adapts_targets: ClassVar[bool] = True
 
     meta: bool = True
     """Adapt the pseudo-labels by the meta-gradient and train on them with the consistency term."""
@@ -61,16 +60,9 @@ class MetaGradient(Method):
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 
     @property
-    def guesses(self) -> bool:  # type: ignore[override]
-        return self.meta or self.mixup
-
-    @property
-    def soft_targets(self) -> bool:  # type: ignore[override]
-        return self.guesses
-
-    @property
-    def mixes_batches(self) -> bool:  # type: ignore[override]
-        return self.mixup
+    def traits(self) -> Traits:
+        targets = self.meta or self.mixup
+        return Traits(guesses=targets, soft_targets=targets, adapts_targets=True, mixes_batches=self.mixup)
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
@@ -79,7 +71,7 @@ class MetaGradient(Method):
         return found
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
-        if not self.guesses:
+        if not self.traits.guesses:
             return {}
         (x,), (u,) = batch.labeled, batch.unlabeled
         beta = (clock.lr if self.beta == "lr" else self.beta) if self.meta else 0.0

@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, length
-from semigrad.fields import NotNegative, Positive
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits, length
+from semigrad.core.divergences import CROSS_ENTROPY
+from semigrad.core.ops import average_into
+from semigrad.core.passes import eval_mode
 from semigrad.metagrad import ForwardMode, pose
-from semigrad.ops import average_into, cross_entropy_rows, soft_cross_entropy_rows
-from semigrad.passes import eval_mode
+from semigrad.settings.fields import NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,6 @@ class MetaSemi(Method):
     paper: ClassVar[str] = (
         "Wang, Guo, Song, Huang: Meta-Semi: A Meta-learning Approach for Semi-supervised Learning, 2020"
     )
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
-    answers: ClassVar[str] = "running average of the weights (teacher)"
 
     rule: Literal["sign", "proportional"] = "sign"
     """Weights w_j of the unlabeled examples: 1 where the product is positive, or in proportion to its positive part."""
@@ -52,6 +49,16 @@ class MetaSemi(Method):
     """Weight w of the unlabeled term."""
     ramp: NotNegative = 0.2
     """Length of the Gaussian rise of w: a share of the run up to 1, above that steps."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            views=("weak", "weak"),
+            guesses=True,
+            soft_targets=True,
+            divergence=CROSS_ENTROPY,
+            answers="running average of the weights (teacher)",
+        )
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
@@ -73,16 +80,13 @@ class MetaSemi(Method):
         return {"targets": targets, "weights": len(share) * share}  # the mean over rows makes it Σ w ℓ
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        (x,), u = batch.labeled, batch.unlabeled[self.student_view]
+        (x,), u = batch.labeled, batch.unlabeled[self.traits.student_view]
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            losses = soft_cross_entropy_rows(net(u), guess["targets"])
+            losses = CROSS_ENTROPY.of_logits(net(u), guess["targets"])
         weight = self.weight * clock.gaussian_ramp(self.ramp)
         return {"labeled": labeled, "weighted": weight * (guess["weights"] * losses).mean()}
-
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy_rows(p, targets)
 
     def update(self, net: nn.Module, memory: nn.Module, clock: Clock) -> None:
         decay = 1 - 1 / max(length(self.horizon, clock.steps), 1)

@@ -21,10 +21,10 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.fields import Count, NotNegative, Positive
-from semigrad.ops import interleave, mix, one_hot, sharpen, soft_cross_entropy, squared_error
-from semigrad.passes import statistics_kept
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.ops import interleave, mix, one_hot, sharpen, soft_cross_entropy, squared_error
+from semigrad.core.passes import statistics_kept
+from semigrad.settings.fields import Count, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,6 @@ class MixMatch(Method):
         "Berthelot, Carlini, Goodfellow, Papernot, Oliver, Raffel: MixMatch: A Holistic Approach to Semi-Supervised "
         "Learning, 2019"
     )
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
-    mixes_batches: ClassVar[bool] = True
 
     copies: Count = 2
     """Number K of weak views of each unlabeled row."""
@@ -51,8 +48,8 @@ class MixMatch(Method):
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
 
     @property
-    def views(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("weak",) * self.copies
+    def traits(self) -> Traits:
+        return Traits(views=("weak",) * self.copies, guesses=True, soft_targets=True, mixes_batches=True)
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         predictions = []

@@ -19,9 +19,9 @@ from typing import ClassVar
 from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.fields import NotNegative
-from semigrad.passes import both_batches, statistics_kept
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.passes import both_batches, statistics_kept
+from semigrad.settings.fields import NotNegative
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,6 @@ class PiModel(Method):
     """Two noisy passes of one network over two views of an example must agree."""
 
     paper: ClassVar[str] = "Laine, Aila: Temporal Ensembling for Semi-Supervised Learning, 2017"
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    guesses: ClassVar[bool] = True
 
     weight: NotNegative = 1.0
     """Weight w of the squared error, summed over the classes, at the end of the ramp."""
@@ -44,8 +42,9 @@ class PiModel(Method):
     """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
 
     @property
-    def soft_targets(self) -> bool:  # type: ignore[override]
-        return self.detach  # what carries a gradient cannot be replaced
+    def traits(self) -> Traits:
+        # what carries a gradient cannot be replaced
+        return Traits(views=("weak", "weak"), guesses=True, soft_targets=self.detach)
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         with clock.masks("second branch"), statistics_kept(net):
@@ -59,4 +58,4 @@ class PiModel(Method):
         if self.whole_batch:
             labeled = labeled * len(x) / (len(x) + len(u))
         weight = self.weight * clock.gaussian_ramp(self.ramp)
-        return {"labeled": labeled, "consistency": weight * self.divergence(p, guess["targets"]).mean()}
+        return {"labeled": labeled, "consistency": weight * self.traits.divergence(p, guess["targets"]).mean()}

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms
-from semigrad.fields import NotNegative, Share
-from semigrad.ops import cross_entropy_rows, one_hot, soft_cross_entropy_rows
-from semigrad.passes import eval_mode
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.divergences import CROSS_ENTROPY
+from semigrad.core.ops import one_hot
+from semigrad.core.passes import eval_mode
+from semigrad.settings.fields import NotNegative, Share
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,6 @@ class PseudoLabel(Method):
     paper: ClassVar[str] = (
         "Lee: Pseudo-Label: The Simple and Efficient Semi-Supervised Learning Method for Deep Neural Networks, 2013"
     )
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
 
     weight: NotNegative = 1.0
     """Weight w of the cross-entropy to the pseudo-labels, at the end of the ramp."""
@@ -42,6 +41,10 @@ class PseudoLabel(Method):
     threshold: Share = 0.0
     """Confidence τ below which a row does not count."""
 
+    @property
+    def traits(self) -> Traits:
+        return Traits(guesses=True, soft_targets=True, divergence=CROSS_ENTROPY)
+
     @torch.no_grad()
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         with eval_mode(net):
@@ -49,14 +52,11 @@ class PseudoLabel(Method):
         confidence, answer = p.max(1)
         return {"targets": one_hot(answer, p.shape[1], p), "weights": (confidence >= self.threshold).to(p)}
 
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy_rows(p, targets)
-
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), (u,) = batch.labeled, batch.unlabeled
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
         with clock.masks("unlabeled"):
-            losses = soft_cross_entropy_rows(net(u), guess["targets"])
+            losses = CROSS_ENTROPY.of_logits(net(u), guess["targets"])
         counted = (guess["weights"] * losses).mean()
         return {"labeled": labeled, "pseudo-label": self.weight * clock.ramp(self.ramp) * counted}

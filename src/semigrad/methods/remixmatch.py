@@ -25,11 +25,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.augment import CTA_DRAWS, CTAugment, match_score
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.divergences import CROSS_ENTROPY
+from semigrad.core.ops import interleave, mix, one_hot, sharpen, soft_cross_entropy
+from semigrad.core.passes import eval_mode, feature_width, features, statistics_kept
 from semigrad.errors import InputError
-from semigrad.fields import Count, NotNegative, Positive, Share
-from semigrad.ops import cross_entropy_rows, interleave, mix, one_hot, sharpen, soft_cross_entropy
-from semigrad.passes import eval_mode, feature_width, features, statistics_kept
+from semigrad.settings.fields import Count, NotNegative, Positive, Share
 
 BATCHES = 128  # whose mean prediction is p_model
 
@@ -69,10 +70,6 @@ class ReMixMatch(Method):
         "Berthelot, Carlini, Cubuk, Kurakin, Sohn, Zhang, Raffel: ReMixMatch: Semi-Supervised Learning with "
         "Distribution Alignment and Augmentation Anchoring, 2020"
     )
-    needs_images: ClassVar[bool] = True
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
-    mixes_batches: ClassVar[bool] = True
 
     copies: Count = 2
     """Number K of strong copies of each unlabeled row."""
@@ -98,8 +95,15 @@ class ReMixMatch(Method):
     """How much of a rate stays when a probe is scored."""
 
     @property
-    def views(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("weak",) * (1 + self.copies)  # of the others the strong copies are made
+    def traits(self) -> Traits:
+        return Traits(
+            views=("weak",) * (1 + self.copies),  # of the others the strong copies are made
+            needs_images=True,
+            guesses=True,
+            soft_targets=True,
+            divergence=CROSS_ENTROPY,
+            mixes_batches=True,
+        )
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         if not self.rotation:
@@ -161,9 +165,6 @@ class ReMixMatch(Method):
                 answers = memory.head(features(net, turned(strong[0], turn, memory.turns)))
             terms["rotation"] = self.weight * self.rotation * F.cross_entropy(answers, turn)
         return terms
-
-    def divergence(self, p: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy_rows(p, targets)
 
     def _draws(self, name: str, rows: int, clock: Clock) -> Tensor:
         return clock.draw(name, lambda rng, rows: rng.random((rows, self.depth, CTA_DRAWS)), rows)

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Modifier, Terms
-from semigrad.fields import NotNegative, Positive
-from semigrad.passes import features, statistics_kept, watch
+from semigrad.core.passes import features, statistics_kept, watch
+from semigrad.settings.fields import NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SNTG(Modifier):
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found, name = super().problems(batch, unlabeled_batch), type(self.host).__name__
-        if not self.host.guesses:
+        if not self.host.traits.guesses:
             found.append(f"sntg needs targets of unlabeled examples; {name} has none.")
         if any(isinstance(host, SNTG) for host in self.hosts()):
             found.append(f"{name} has the term of sntg already; it can be there only once.")
@@ -51,7 +51,7 @@ class SNTG(Modifier):
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
-        x, u = batch.labeled[0], batch.unlabeled[self.student_view]
+        x, u = batch.labeled[0], batch.unlabeled[self.traits.student_view]
         labeled, unlabeled = watched.of(x), watched.of(u)
         with clock.masks("sntg"), statistics_kept(net):
             if labeled is None and unlabeled is None:  # together, as a host does that has not run them apart

@@ -22,7 +22,7 @@ import copy
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -30,9 +30,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
 
-from semigrad.core import Batch, Clock, Modifier, Task, derive_seed, random_state_kept, seed_network
-from semigrad.fields import Count, PositiveShare
-from semigrad.ops import average_into
+from semigrad.core import Batch, Clock, Modifier, Task, Traits, derive_seed, random_state_kept, seed_network
+from semigrad.core.ops import average_into
+from semigrad.settings.fields import Count, PositiveShare
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ class SWA(_Averaging):
         "Izmailov, Podoprikhin, Garipov, Vetrov, Wilson: Averaging Weights Leads to Wider Optima and Better "
         "Generalization, 2018"
     )
-    answers: ClassVar[str] = "average of the weights at the ends of cycles (SWA)"
+
+    @property
+    def traits(self) -> Traits:
+        return replace(self.host.traits, answers="average of the weights at the ends of cycles (SWA)")
 
     def averages_after(self, done: int, steps: int) -> bool:
         start, cycle = _whole(self.start, steps), _whole(self.cycle, steps)
@@ -115,10 +118,13 @@ class FastSWA(_Averaging):
         "Athiwaratkun, Finzi, Izmailov, Wilson: There Are Many Consistent Explanations of Unlabeled Data: Why You "
         "Should Average, 2019"
     )
-    answers: ClassVar[str] = "average of the weights along cycles (fastSWA)"
 
     every: float = 0.01
     """How often the weights enter the mean, k, as a share of the run; at least each step."""
+
+    @property
+    def traits(self) -> Traits:
+        return replace(self.host.traits, answers="average of the weights along cycles (fastSWA)")
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)

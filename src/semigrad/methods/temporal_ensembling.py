@@ -22,9 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms
-from semigrad.fields import NotNegative, ShareBelowOne
-from semigrad.passes import both_batches
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.passes import both_batches
+from semigrad.settings.fields import NotNegative, ShareBelowOne
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ class TemporalEnsembling(Method):
     """The prediction for an example must agree with the average of those at its earlier visits."""
 
     paper: ClassVar[str] = "Laine, Aila: Temporal Ensembling for Semi-Supervised Learning, 2017"
-    guesses: ClassVar[bool] = True
-    soft_targets: ClassVar[bool] = True
 
     decay: ShareBelowOne = 0.6
     """Decay α of the average of an example's predictions, for each of its visits."""
@@ -45,6 +43,10 @@ class TemporalEnsembling(Method):
     """Divide the labeled loss by the whole batch, labeled and unlabeled, as the original code does."""
     joint: bool = False
     """Labeled and unlabeled rows share one pass and its batch statistics, as in the original code."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(guesses=True, soft_targets=True)
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
@@ -69,7 +71,7 @@ class TemporalEnsembling(Method):
         # here and not in `update`, which does not see the predictions; the targets are copies made before
         self.remember(memory, batch.unlabeled_index, p.detach())
         weight = self.weight * clock.gaussian_ramp(self.ramp)
-        distance = guess["weights"] * self.divergence(p, guess["targets"])
+        distance = guess["weights"] * self.traits.divergence(p, guess["targets"])
         return {"labeled": labeled, "consistency": weight * distance.mean()}
 
     def remember(self, memory: nn.Module, index: Tensor, p: Tensor) -> None:

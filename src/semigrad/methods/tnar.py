@@ -28,11 +28,12 @@ from torch import Tensor, nn
 from torch.autograd import grad
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, exact_gradients
-from semigrad.fields import Count, NotNegative, Positive
+from semigrad.core import Batch, Clock, Guess, Method, Task, Terms, Traits
+from semigrad.core.divergences import kl_of_logits
+from semigrad.core.ops import entropy, unit_rows
+from semigrad.core.passes import exact_gradients, statistics_kept
 from semigrad.models.vae import VAE
-from semigrad.ops import divergence, entropy, unit_rows
-from semigrad.passes import statistics_kept
+from semigrad.settings.fields import Count, NotNegative, Positive
 
 Map = Callable[[Tensor], Tensor]
 
@@ -44,7 +45,6 @@ class TNAR(Method):
     paper: ClassVar[str] = (
         "Yu, Wu, Ma, Zhu: Tangent-Normal Adversarial Regularization for Semi-Supervised Learning, 2019"
     )
-    guesses: ClassVar[bool] = True
 
     tangent: NotNegative = 1.0
     """Length ε₁ of the perturbation along the manifold, to first order, in units of x."""
@@ -68,6 +68,10 @@ class TNAR(Method):
     """Channels of the VAE's first convolution; for feature arrays, an eighth of its hidden units."""
     vae_steps: NotNegative = 0.5
     """How long the VAE is trained before step 0: a share of the run up to 1, above that steps."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(guesses=True)
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
@@ -96,7 +100,7 @@ class TNAR(Method):
 
         def kl(r: Tensor) -> Tensor:
             with clock.masks("unlabeled"), statistics_kept(net):
-                return divergence(clean, net(u + r))
+                return kl_of_logits(clean, net(u + r))
 
         def start(name: str, like: Tensor) -> Tensor:
             return clock.draw(name, lambda rng, rows: rng.standard_normal((rows, *like.shape[1:])), len(like)).to(like)

@@ -20,17 +20,18 @@ dropout mask for x₁ and x₂, here each pass has its own, as in the Π-model.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms
-from semigrad.fields import NotNegative, ShareBelowOne
-from semigrad.ops import divergence, entropy, squared_error
-from semigrad.passes import features, head, statistics_kept, watch
+from semigrad.core import Batch, Clock, Guess, Method, Modifier, Terms, Traits
+from semigrad.core.divergences import kl_of_logits
+from semigrad.core.ops import entropy, squared_error
+from semigrad.core.passes import features, head, statistics_kept, watch
+from semigrad.settings.fields import NotNegative, ShareBelowOne
 
 Distance = Literal["kl", "squared"]
 
@@ -38,7 +39,7 @@ Distance = Literal["kl", "squared"]
 def _distance(distance: Distance, first: Tensor, second: Tensor) -> Tensor:
     """D(p, q) of two batches of logits, the mean over the rows."""
     if distance == "kl":
-        return divergence(first, second).mean()
+        return kl_of_logits(first, second).mean()
     return squared_error(first.softmax(1), second.softmax(1))
 
 
@@ -69,9 +70,6 @@ class VAdD(Method):
     """The prediction must not change when the features that matter most for the change are dropped."""
 
     paper: ClassVar[str] = "Park, Park, Shin, Moon: Adversarial Dropout, 2018"
-    views: ClassVar[tuple[str, ...]] = ("weak", "weak")
-    guesses: ClassVar[bool] = True  # not soft_targets: they have a gradient
-    student_view: ClassVar[int] = 1
 
     delta: ShareBelowOne = 0.05
     """Largest share δ of the features of an example that is dropped."""
@@ -83,6 +81,10 @@ class VAdD(Method):
     """Weight of both unlabeled terms, the largest value of λ."""
     ramp: NotNegative = 0.2
     """Length of the Gaussian rise of λ: a share of the run up to 1, above that steps."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(views=("weak", "weak"), guesses=True, student_view=1)  # not soft_targets: they have a gradient
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         with clock.masks("first"):
@@ -105,7 +107,6 @@ class VAdDTerm(Modifier):
     """Adds the term of adversarial dropout to a host: x₁ is the view its student sees, x₂ another one."""
 
     paper: ClassVar[str] = VAdD.paper
-    own_views: ClassVar[tuple[str, ...]] = ("weak",)
 
     delta: ShareBelowOne = 0.05
     """Largest share δ of the features of an example that is dropped."""
@@ -116,16 +117,20 @@ class VAdDTerm(Modifier):
     ramp: NotNegative = 0.2
     """Length of the Gaussian rise of λ: a share of the run up to 1, above that steps."""
 
+    @property
+    def traits(self) -> Traits:
+        return replace(self.host.traits, views=(*self.host.traits.views, "weak"))
+
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
-        if not self.host.views:
+        if not self.host.traits.views:
             found.append(f"vadd needs unlabeled examples; {type(self.host).__name__} looks at none.")
         if any(isinstance(host, VAdD | VAdDTerm) for host in self.hosts()):
             found.append(f"{type(self.host).__name__} has the term of vadd already; it can be there only once.")
         return found
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        x1, x2 = batch.unlabeled[self.student_view], batch.unlabeled[-1]
+        x1, x2 = batch.unlabeled[self.traits.student_view], batch.unlabeled[-1]
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
         seen = watched.of(x1)

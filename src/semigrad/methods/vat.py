@@ -28,10 +28,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Batch, Clock, Guess, Method, Terms, exact_gradients
-from semigrad.fields import Count, NotNegative, Positive
-from semigrad.ops import divergence, unit_rows
-from semigrad.passes import statistics_kept
+from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
+from semigrad.core.divergences import kl_of_logits
+from semigrad.core.ops import unit_rows
+from semigrad.core.passes import exact_gradients, statistics_kept
+from semigrad.settings.fields import Count, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ class VAT(Method):
     """The prediction must not change in the direction of the input in which it changes most."""
 
     paper: ClassVar[str] = "Miyato, Maeda, Koyama, Ishii: Virtual Adversarial Training, 2018"
-    guesses: ClassVar[bool] = True  # not soft_targets: the network is trained on u + r, which is no view
 
     epsilon: NotNegative = 1.0
     """Length ε of the perturbation of one example, in units of the [0, 1] image."""
@@ -51,6 +51,10 @@ class VAT(Method):
     """Weight w of the adversarial term."""
     ramp: NotNegative = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(guesses=True)  # not soft_targets: the network is trained on u + r, which is no view
 
     @torch.no_grad()
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
@@ -67,7 +71,7 @@ class VAT(Method):
         with clock.masks("clean"), statistics_kept(net):
             logits = net(u + r)
         weight = self.weight * clock.ramp(self.ramp)
-        return {"labeled": labeled, "adversarial": weight * divergence(guess["clean"], logits).mean()}
+        return {"labeled": labeled, "adversarial": weight * kl_of_logits(guess["clean"], logits).mean()}
 
     def perturbation(self, net: nn.Module, u: Tensor, clean: Tensor, clock: Clock) -> Tensor:
         """r of length ε for each row of u, whose logits are `clean`; 0 where the prediction does not depend on u."""
@@ -75,6 +79,6 @@ class VAT(Method):
         for _ in range(self.iterations):
             step = (self.xi * unit_rows(d)).requires_grad_()
             with clock.masks("clean"), statistics_kept(net), exact_gradients():
-                distance = divergence(clean, net(u + step)).sum()
+                distance = kl_of_logits(clean, net(u + step)).sum()
             (d,) = torch.autograd.grad(distance, step)
         return self.epsilon * unit_rows(d)

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.fields import NotNegative, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GaussianNoise, GlobalAverage, NormalizedLinear, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
 from semigrad.models.weight_norm import MeanOnlyBatchNorm2d, WeightNormConv2d
+from semigrad.settings.fields import NotNegative, ShareBelowOne, refuse, value_problems
 
 Norm = Literal["batch", "weight", "weight-mean-only"]
 Dropout = Literal["channel", "element", "none"]

@@ -8,8 +8,8 @@ from typing import Literal
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.fields import Count, ShareBelowOne, Whole, refuse, value_problems
 from semigrad.models.network import Model, Network, Normalize
+from semigrad.settings.fields import Count, ShareBelowOne, Whole, refuse, value_problems
 
 Activation = Literal["relu", "tanh"]
 

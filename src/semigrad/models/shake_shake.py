@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core import Task, exact_gradients_wanted
+from semigrad.core import Task
+from semigrad.core.passes import exact_gradients_wanted
 from semigrad.errors import InputError
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize

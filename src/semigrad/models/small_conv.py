@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import nn
 
 from semigrad.core import Task
-from semigrad.fields import Count, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
+from semigrad.settings.fields import Count, ShareBelowOne, refuse, value_problems
 
 SLOPE = 0.1  # of the leaky ReLU
 

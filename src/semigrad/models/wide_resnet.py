@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from semigrad.core import Task
-from semigrad.fields import Count, ShareBelowOne, refuse, value_problems
 from semigrad.models.layers import GlobalAverage, initialize_convolutions
 from semigrad.models.network import Model, Network, Normalize
+from semigrad.settings.fields import Count, ShareBelowOne, refuse, value_problems
 
 SLOPE = 0.1  # of the leaky ReLU
 BLOCKS = 4  # in each of three groups: 3 · 4 · 2 convolutions, the stem and three shortcuts make 28

@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from semigrad.files import read_json
-from semigrad.metrics import read_metrics
-from semigrad.records import METRICS, RESULT, RUN
+from semigrad.folder.files import read_json
+from semigrad.folder.metrics import read_metrics
+from semigrad.folder.run_folder import METRICS, RESULT, RUN
 from semigrad.report.style import COLORS, INK, save, tidy
 
 Lines = Sequence[Mapping[str, Any]]

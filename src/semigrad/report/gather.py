@@ -10,7 +10,7 @@ from typing import Any
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Plan
 from semigrad.experiments.store import Outcome, Record, record_of
-from semigrad.records import RUN
+from semigrad.folder.run_folder import RUN
 from semigrad.report.provenance import flat
 
 MEASURING = ("test_every", "validate_every")

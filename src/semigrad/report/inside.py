@@ -11,16 +11,13 @@ import torch
 from torch import Tensor
 
 from semigrad.core import generator
+from semigrad.core.passes import eval_mode
 from semigrad.data.dataset import Examples
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.experiments.features import pools_of, tsne
-from semigrad.files import read_json
+from semigrad.folder.saved import load_model, load_origin
 from semigrad.models import Network
-from semigrad.passes import eval_mode
-from semigrad.records import RUN, RunFolder
-from semigrad.saved import load_model, load_run
-from semigrad.setup import divide, load_data
 
 MOST = 2000
 """Examples of the unlabeled pool and of the test part that are looked at."""
@@ -28,10 +25,6 @@ SECONDS = 8.0
 """After so long a part is cut short: a page of a large network must not take minutes."""
 CHUNK = 100
 MAP_POINTS = {"labeled": 100, "unlabeled": 250, "test": 150}
-
-
-class OtherData(InputError):
-    """The data that a run names are not those that it was trained on."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +63,10 @@ class Inside:
 
 def look_inside(folder: Path) -> Inside:
     """Run the saved network over its data; an InputError says why that cannot be done."""
-    run, (net, classes) = load_run(folder), load_model(folder)
-    spec, whole = load_data(run)
-    trained_on = read_json(RunFolder(folder)[RUN]).get("data", {})
-    if trained_on.get("fingerprint") != whole.fingerprint:
-        raise OtherData(f"{run.data} is not what it was when the run was trained.")
-    dataset, split = divide(run, spec, whole)
-    parts = {name: look_at(net, name, *pool) for name, pool in pools_of(dataset, split).items() if len(pool[1])}
-    return Inside(classes, parts, len(dataset.train.shape) == 3)
+    (net, classes), origin = load_model(folder), load_origin(folder)
+    pools = pools_of(origin.dataset, origin.split)
+    parts = {name: look_at(net, name, *pool) for name, pool in pools.items() if len(pool[1])}
+    return Inside(classes, parts, len(origin.dataset.train.shape) == 3)
 
 
 @torch.no_grad()

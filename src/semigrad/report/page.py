@@ -16,18 +16,18 @@ import semigrad
 from semigrad.errors import InputError
 from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
-from semigrad.files import make_folder, read_json, write_whole
-from semigrad.metrics import read_metrics
-from semigrad.records import CONFIG, METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.files import make_folder, read_json, write_whole
+from semigrad.folder.metrics import read_metrics
+from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.saved import OtherData, load_run
 from semigrad.report import run_parts
 from semigrad.report.charts import Chart
 from semigrad.report.compare_parts import comparison_context
 from semigrad.report.gather import outcome_of, runs_below
-from semigrad.report.inside import Inside, OtherData, look_inside
+from semigrad.report.inside import Inside, look_inside
 from semigrad.report.provenance import again, error_words, facts_table, headline, settings_table
 from semigrad.report.run_parts import Section, attempt, whole
 from semigrad.report.standalone import as_text, asset, stand_alone
-from semigrad.saved import load_run
 
 REPORT = "report.html"
 LONGEST_NAME = 150

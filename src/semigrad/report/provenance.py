@@ -9,9 +9,9 @@ from typing import Any
 from semigrad.data import SOURCES
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
-from semigrad.plan import duration
 from semigrad.report.charts import Cell, Table
 from semigrad.run import Run, configure
+from semigrad.training.plan import duration
 
 
 def again(run: Run, own_network: str | None, other_data: bool) -> tuple[str, str]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from semigrad.errors import InputError
-from semigrad.evaluate import calibration_error, reliability
 from semigrad.experiments.store import PARTS
 from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
 from semigrad.report.inside import Inside, map_features
 from semigrad.report.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
 from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
 from semigrad.report.svg import written
+from semigrad.training.evaluate import calibration_error, reliability
 
 Lines = Sequence[Mapping[str, Any]]
 PREPARATION = "Steps below 0 are the method's preparation, before training proper."

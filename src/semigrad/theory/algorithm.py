@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
+from semigrad.core.ops import squared_error
 from semigrad.metagrad import ForwardMode, Problem
 from semigrad.metagrad.problem import Outer, Parameters, as_leaves, gradients
-from semigrad.ops import squared_error
 from semigrad.theory.scene import Scene, squared_error_of_logits
 
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch
+from semigrad.core.ops import squared_error
 from semigrad.metagrad import ForwardMode, Projection, pose, project_labels
 from semigrad.metagrad.problem import as_leaves
-from semigrad.ops import squared_error
 from semigrad.run import configure
 from semigrad.theory.watching import watch
 
@@ -92,7 +92,7 @@ def measure(drop: float, *, steps: int, every: int) -> Shares:
     run = configure("digits@40", model={"name": "small-conv", "drop": drop}, steps=steps)
     at, rows, cosines, residual = [], [], [], 0.0
     for training, batch in watch(run, every):
-        rate = training.clock().lr
+        rate = training.clock(training.done).lr
         if rate == 0:
             continue  # the first step of a warm-up and the end of the cosine: there is no meta step
         parts = take_apart(training.step.net, batch, rate)

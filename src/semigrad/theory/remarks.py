@@ -15,11 +15,11 @@ from semigrad.core import CPU
 from semigrad.data.dataset import Dataset
 from semigrad.metagrad import Problem, undisturbed
 from semigrad.run import Run, configure
-from semigrad.schedule import learning_rate
 from semigrad.theory.constants import Constants, hessian_norm, jacobian_norms
 from semigrad.theory.theorem2 import rate_constant
 from semigrad.theory.watching import as_features, unaugmented, watch
-from semigrad.training import Training
+from semigrad.training.schedule import learning_rate
+from semigrad.training.training import Training
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "small-conv (BatchNorm)": {"name": "small-conv", "drop": 0.25},

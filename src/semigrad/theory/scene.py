@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from semigrad.core import CPU, derive_seed, generator, random_state_kept
-from semigrad.ops import one_hot, squared_error
+from semigrad.core.ops import one_hot, squared_error
 
 CLASSES = 10
 

@@ -12,11 +12,13 @@ from torch import Tensor
 from semigrad.core import CPU, Batch, random_state_kept
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset
+from semigrad.data.opening import open_data
 from semigrad.data.stream import in_order
-from semigrad.records import RunFolder
+from semigrad.folder.run_folder import RunFolder
 from semigrad.run import Run
-from semigrad.setup import Setup, load_data, set_up
-from semigrad.training import Training
+from semigrad.settings import Execution
+from semigrad.training.setup import Setup, set_up
+from semigrad.training.training import Training
 
 
 def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tuple[Training, Batch]]:
@@ -24,7 +26,7 @@ def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tupl
     Nothing is written."""
     setup = set_up(run, "cpu", dataset)
     with tempfile.TemporaryDirectory() as folder, random_state_kept(CPU):
-        training = Training(run, setup, RunFolder(Path(folder)))
+        training = Training(run, setup, RunFolder(Path(folder)), Execution())
         for step, batch in enumerate(setup.stream.batches(range(run.steps), CPU)):
             if step % every == 0:
                 yield training, batch
@@ -34,7 +36,7 @@ def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tupl
 
 def as_features(run: Run) -> Dataset:
     """The run's images as rows of features, for networks that take those."""
-    _, images = load_data(run)
+    images = open_data(run.data, run)
 
     def rows(examples: Tensor) -> np.ndarray:
         return examples.flatten(1).numpy()

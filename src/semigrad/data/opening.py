@@ -1,0 +1,27 @@
+"""From what a run says of its data to the examples themselves, and which of them are labeled, unlabeled, held out."""
+
+from __future__ import annotations
+
+from semigrad.data import open_dataset
+from semigrad.data.dataset import Dataset
+from semigrad.data.pool import Pool
+from semigrad.data.split import DataSpec, Split, make_split
+from semigrad.settings import Settings
+from semigrad.settings.fields import refuse
+
+
+def open_data(data: str, settings: Settings) -> Dataset:
+    """Read the data set of that name (`cifar10@4000`), whole."""
+    spec = DataSpec.parse(data)
+    return open_dataset(spec.name, spec.path, image_size=settings.image_size, resized_crop=settings.resized_crop)
+
+
+def divide(data: str, settings: Settings, dataset: Dataset) -> tuple[Dataset, Split]:
+    """The data set with the classes that are told apart, and which examples are labeled, unlabeled, held out."""
+    pool = Pool(settings.classes, settings.unlabeled, settings.mismatch)
+    refuse(pool.problems(dataset))
+    restricted = pool.restrict(dataset)
+    held, seed = settings.validation, settings.seed
+    spec, include = DataSpec.parse(data), settings.include_labeled
+    split = make_split(restricted, spec, seed, validation=held, include_labeled=include)
+    return restricted, pool.cut(dataset, split, seed)

@@ -1,0 +1,119 @@
+"""metrics.jsonl: one line every few steps, and the same as TensorBoard events where wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from semigrad.folder.files import cannot_write, sync, write_whole
+
+Line = Mapping[str, float]
+
+OF_EVERY_LINE = {"step", "loss", "lr", "seconds"}
+"""What a line holds whatever the method; other names are its terms, the figures of its pseudo-labels, and errors."""
+PSEUDO_LABELS = {
+    "pseudo_label_accuracy": "accuracy",
+    "pseudo_label_confidence": "confidence",
+    "pseudo_label_share": "share",
+}
+"""Figures of the pseudo-labels in a batch, shares up to 1, and what a chart calls them."""
+ERRORS = {"validation_error": "validation", "test_error": "test", "training_error": "labeled training examples"}
+"""Errors in per cent, measured on the way, and what they are of."""
+
+
+def names_in(lines: Iterable[Line]) -> list[str]:
+    """Every name that stands in some line, in the order in which they first come."""
+    return list(dict.fromkeys(name for line in lines for name in line))
+
+
+def terms_in(lines: Iterable[Line]) -> list[str]:
+    """The names of the loss terms: whatever is nothing else."""
+    others = {*OF_EVERY_LINE, *PSEUDO_LABELS, *ERRORS}
+    return [name for name in names_in(lines) if name not in others]
+
+
+def prepares(line: Line) -> bool:
+    """Whether a line is of the prologue, whose steps are numbered up to -1."""
+    return line["step"] < 0
+
+
+@dataclass
+class Metrics:
+    """The means of every named figure since the line before."""
+
+    path: Path
+    sums: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, figures: Line) -> None:
+        for name, value in figures.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+            self.counts[name] = self.counts.get(name, 0) + 1
+
+    def means(self) -> dict[str, float]:
+        return {name: value / self.counts[name] for name, value in self.sums.items()}
+
+    def flush(self, step: int, extra: Line) -> Line:
+        line = {"step": step, **self.means(), **extra}
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        self.sums, self.counts = {}, {}
+        return line
+
+    def rewind(self, step: int) -> None:
+        """Drop what was written after `step` (or half-written when the process died)."""
+        kept = [line for line in read_metrics(self.path) if line["step"] <= step]
+        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps; the lines so far outlast it."""
+        sync(self.path)
+        return {"sums": dict(self.sums), "counts": dict(self.counts)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.sums, self.counts = dict(state["sums"]), dict(state["counts"])
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The sound lines of metrics.jsonl, whatever happened to the others."""
+    lines = []
+    for raw in path.read_bytes().splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            line = json.loads(raw)
+            lines += [line] if isinstance(line, dict) and isinstance(line.get("step"), int) else []
+    return lines
+
+
+@contextlib.contextmanager
+def events(folder: Path, wanted: bool, done: int) -> Iterator[Callable[[Line], None]]:
+    """Where wanted, a writer of TensorBoard events for lines of metrics; else one that does nothing."""
+    if not wanted:
+        yield lambda line: None
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder), purge_step=done + 1) as writer:
+
+        def write(line: Line) -> None:
+            for name, value in line.items():
+                if name != "step":
+                    writer.add_scalar(name, value, int(line["step"]))
+            writer.flush()
+
+        yield write
+
+
+def require_tensorboard() -> list[str]:
+    """A sentence where TensorBoard is missing."""
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        return ["TensorBoard is not installed. Install it with: pip install 'semigrad[tensorboard]'"]
+    return []

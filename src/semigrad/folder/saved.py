@@ -1,0 +1,87 @@
+"""A finished run, read back from its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors
+from safetensors.torch import load_file
+from torch import nn
+
+from semigrad.core import Task
+from semigrad.data.dataset import Dataset
+from semigrad.data.opening import divide, open_data
+from semigrad.data.split import Split
+from semigrad.errors import InputError
+from semigrad.folder.files import read_json
+from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder
+from semigrad.models import Network
+from semigrad.run import Run, from_layers
+
+
+def load_run(path: Path) -> Run:
+    """The run whose folder this is."""
+    file, advice = RunFolder(path)[RUN], "Give the folder of a run, such as one below runs/."
+    if not path.is_dir():
+        raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")
+    if not file.exists():
+        raise InputError(f"{path} holds no run: there is no {RUN} in it. {advice}")
+    description = read_json(file).get("run")
+    if not isinstance(description, dict) or not isinstance(description.get("data"), str):
+        raise InputError(f"{file} describes no run.")
+    return from_layers(description["data"], [description])
+
+
+def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
+    """The network that answers, with its weights, and the names of its classes."""
+    folder = RunFolder(path)
+    if not folder[MODEL].exists():
+        raise InputError(
+            f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
+        )
+    config = read_json(folder[CONFIG])
+    try:
+        model, classes, shape = config["model"], tuple(config["classes"]), tuple(config["shape"])
+        blank = (0.0,) * shape[0]  # the real mean and deviation are among the weights
+    except (IndexError, KeyError, TypeError) as error:
+        raise InputError(f"{folder[CONFIG]} is damaged: it must have model, classes and shape.") from error
+    if model is None:
+        raise InputError(
+            f"{path} was trained with a network of your own, which only your code can build. In Python: "
+            f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
+        )
+    description = from_layers("", [{"method": "supervised", "model": model}]).model
+    net = description.build(Task(classes, shape, blank, blank, 0, 0, 0, (), lambda: nn.Module()))
+    try:
+        net.load_state_dict(load_file(folder[MODEL]))
+    except (RuntimeError, OSError, safetensors.SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
+    return net, classes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run was trained on, read again."""
+
+    run: Run
+    dataset: Dataset  # with the classes that the run tells apart
+    split: Split
+    changed: bool  # the data are not what they were when the run was trained
+
+
+class OtherData(InputError):
+    """The data that a run names are not those that it was trained on."""
+
+
+def load_origin(path: Path, changed_too: bool = False) -> Origin:
+    """The run whose folder this is, with its data and how they were divided; data that have changed since are refused
+    unless `changed_too`."""
+    run = load_run(path)
+    whole = open_data(run.data, run)
+    trained_on = read_json(RunFolder(path)[RUN]).get("data")
+    changed = isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint
+    if changed and not changed_too:
+        raise OtherData(f"{run.data} is not what it was when the run was trained.")
+    return Origin(run, *divide(run.data, run, whole), changed)

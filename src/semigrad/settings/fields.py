@@ -1,0 +1,155 @@
+"""What a field of settings may hold, said in its type: `weight: NotNegative = 1.0`, `distance: Literal["kl", ...]`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import math
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+from semigrad.errors import InputError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers that a field may hold, and how to say so."""
+
+    words: str
+    holds: Callable[[float], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """Names in a table, which may grow: `optimizer: Annotated[str, OneOf(OPTIMIZERS)]`."""
+
+    table: Mapping[str, Any]
+
+
+Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
+Several = Annotated[int, Range("at least 2", lambda value: value >= 2)]
+Whole = Annotated[int, Range("at least 0", lambda value: value >= 0)]
+Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value < math.inf)]
+NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
+Share = Annotated[float, Range("between 0 and 1", lambda value: 0 <= value <= 1)]
+PositiveShare = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
+ShareBelowOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
+
+
+def value_problems(settings: Any, owner: str = "") -> list[str]:
+    """A sentence for every field of a dataclass that holds a number outside its range or a word it does not know;
+    `owner` follows the name where several have fields of that name."""
+    return [
+        f"{name}{owner} must be {_allowed(hint)}; given: {value!r}."
+        for name, hint in hints_of(settings.__class__).items()
+        if not _fits(value := getattr(settings, name), hint)
+    ]
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise what is wrong, if anything is."""
+    if problems:
+        raise InputError(problems)
+
+
+@cache
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The type of each field of a dataclass; without those whose names cannot be looked up, as they belong to a
+    function that the class was made in."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        known = {**globals(), **vars(sys.modules[base.__module__])}
+        for name, hint in inspect.get_annotations(base).items():
+            if name in names:
+                alone = types.SimpleNamespace(__annotations__={name: hint})
+                with contextlib.suppress(NameError):
+                    hints |= typing.get_type_hints(alone, known, include_extras=True)
+    return hints
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_fits(item, hint) for item in value)
+    if isinstance(value, str):
+        return not (words := choices(hint)) or value in words
+    return not isinstance(value, int | float) or all(bounds.holds(value) for bounds in _within(hint, Range))
+
+
+def _allowed(hint: Any) -> str:
+    words = " or ".join(repr(word) for word in choices(hint))
+    return ", or ".join([*(bounds.words for bounds in _within(hint, Range)), *([words] if words else [])])
+
+
+def choices(hint: Any) -> list[str]:
+    """The words that a type allows: those of a `Literal`, and the names in a table; none where any text will do."""
+    return [*_within(hint, str), *(name for names in _within(hint, OneOf) for name in names.table)]
+
+
+def _within(hint: Any, kind: type) -> list[Any]:
+    """The ranges, or the words, that a type has in it: `NotNegative | Literal["lr"]` has one of each."""
+    if isinstance(hint, kind):
+        return [hint]
+    return [found for part in typing.get_args(hint) for found in _within(part, kind)]
+
+
+def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str]:
+    """A sentence for every value whose type is not the field's."""
+    hints = hints_of(cls)
+    return [
+        f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
+        for name, value in values.items()
+        if name in hints and not _matches(value, hints[name])
+    ]
+
+
+def exact(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with 1.0 for 1 where a field holds no whole numbers: what is equal is written alike."""
+    hints = hints_of(cls)
+    return {name: _exact(value, hints[name]) if name in hints else value for name, value in values.items()}
+
+
+def _exact(value: Any, hint: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_exact(item, hint) for item in value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and _names(hint, float) and not _names(hint, int) else value
+
+
+def _names(hint: Any, kind: type) -> bool:
+    return hint is kind or any(_names(part, kind) for part in typing.get_args(hint))
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _matches(value, arguments[0]) and (not (words := choices(hint)) or value in words)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_matches(item, arguments[0]) for item in value)
+    if arguments:  # a union
+        return any(_matches(value, argument) for argument in arguments)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _words(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated and not choices(hint):
+        return _words(arguments[0])
+    if origin in (typing.Literal, Annotated):
+        return " or ".join(repr(word) for word in choices(hint))
+    if origin is tuple:
+        return f"a list of {_words(arguments[0]).removeprefix('a ')}s"
+    if arguments:
+        return " or ".join(_words(argument) for argument in arguments)
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
+    return words.get(hint, str(hint))

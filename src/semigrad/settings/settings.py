@@ -1,0 +1,131 @@
+"""The settings of a run that are numbers and choices; torch is not needed to read them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from semigrad.settings.fields import Count, NotNegative, OneOf, Positive, Share, ShareBelowOne, Whole, value_problems
+from semigrad.settings.optimizers import OPTIMIZERS
+
+
+def length(value: float, steps: int) -> float:
+    """A length in steps: values up to 1 are a share of the run, larger ones are steps already."""
+    return value * steps if value <= 1 else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How long, with which batches, which optimizer and which schedule; lengths up to 1 are shares of the run."""
+
+    steps: Count = 1000
+    """Number of optimizer steps."""
+    seed: int = 0
+    """Seed of the split, the initial weights and every random draw."""
+    batch: Count = 64
+    """Labeled examples a step."""
+    unlabeled_batch: Count | None = None
+    """Unlabeled examples a step; None: as many as labeled ones."""
+    optimizer: Annotated[str, OneOf(OPTIMIZERS)] = "sgd"
+    """The optimizer."""
+    lr: Positive = 0.1
+    """Learning rate at its peak."""
+    momentum: ShareBelowOne = 0.9
+    """Momentum of SGD, and the first decay rate of Adam and AdamW."""
+    momentum_end: ShareBelowOne | None = None
+    """Momentum from the first milestone on; schedule `gaussian` moves there along its fall. None: no change."""
+    nesterov: bool = False
+    """Nesterov's variant of momentum, with SGD."""
+    weight_decay: NotNegative = 1e-4
+    """Weight decay."""
+    schedule: Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"] = "cosine"
+    """How the learning rate falls after the warm-up; linear and gaussian only from the first milestone on."""
+    cosine_length: float = 1.0
+    """Length of schedule `cosine` in runs; above 1 the learning rate ends above 0."""
+    warmup: float = 0.0
+    """Length of the rise of the learning rate at the beginning: a share of the run up to 1, above that steps."""
+    warmup_shape: Literal["linear", "gaussian"] = "linear"
+    """How it rises: linearly from 0, or as exp(−5 (1 − t)²)."""
+    milestones: tuple[NotNegative, ...] = (0.75, 0.875)
+    """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps. Schedules `linear`
+    and `gaussian` fall from the first one on."""
+    decay: Positive = 0.1
+    """Factor of schedule `step`."""
+    average: ShareBelowOne = 0.0
+    """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
+    include_labeled: bool = False
+    """Put the labeled examples into the unlabeled pool too."""
+    classes: tuple[str, ...] = ()
+    """The classes to tell apart, where not all; the others can only be in the unlabeled pool."""
+    unlabeled: Count | None = None
+    """Size of the unlabeled pool, equal per class; None: all the rest."""
+    mismatch: Share = 0.0
+    """Share of the unlabeled pool that is of classes other than `classes`."""
+    validation: Whole = 0
+    """Examples held out of the training part, equal per class, to choose settings on."""
+    validate_every: Whole = 0
+    """Measure the validation error every so many steps; 0: only after training."""
+    test_every: Whole = 0
+    """Measure test and training error every so many steps, for a curve; nothing is selected on them. 0: only the test
+    error, once, after training."""
+    feature_noise: NotNegative = 0.1
+    """Feature arrays: noise in weak and strong views, in standard deviations of each feature."""
+    feature_dropout: ShareBelowOne = 0.0
+    """Feature arrays: share of the features that strong views drop, the others being scaled up."""
+    feature_mask: ShareBelowOne = 0.2
+    """Feature arrays: share of the features that strong views replace by their mean."""
+    image_size: int | None = None
+    """Height and width to bring images to, for folder and imagenet; None: the data's default."""
+    resized_crop: bool = False
+    """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
+
+    @property
+    def unlabeled_rows(self) -> int:
+        """Unlabeled examples a step."""
+        return self.batch if self.unlabeled_batch is None else self.unlabeled_batch
+
+    def problems(self) -> list[str]:
+        """A sentence for every impossible value."""
+        with_nesterov = [name for name, optimizer in OPTIMIZERS.items() if optimizer.nesterov]
+        falls = self.schedule in ("linear", "gaussian")
+        first = min((length(m, self.steps) for m in self.milestones[:1]), default=self.steps)
+        checks = {
+            f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
+                0 <= self.warmup <= max(self.steps, 1)
+            ),
+            f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the run; "
+            f"given: milestones {self.milestones}.": not falls or first < self.steps,
+            "momentum_end needs a milestone from which on it holds.": self.momentum_end is None or self.milestones,
+            f"cosine_length must be finite and at least 1; given: {self.cosine_length}.": (
+                1 <= self.cosine_length < math.inf
+            ),
+            "validate_every needs a validation part: give validation too.": not self.validate_every or self.validation,
+            f"nesterov needs a momentum above 0 and an optimizer that has it ({' or '.join(with_nesterov)}).": (
+                not self.nesterov or (self.optimizer in with_nesterov and self.momentum > 0)
+            ),
+            f"image_size must be at least 8; given: {self.image_size}.": self.image_size is None or self.image_size > 7,
+        }
+        return value_problems(self) + [sentence for sentence, holds in checks.items() if not holds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Where and how a run is carried out; by rounding, device and threads change results, which training amplifies."""
+
+    device: str = "auto"
+    """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
+    threads: Count | None = None
+    """Threads of the processor; None: torch's own choice. Bit-identical results need the same number."""
+    workers: Whole = 2
+    """Processes that read ahead where examples are in files."""
+    checkpoint_every: Count = 100
+    """Steps between checkpoints; more where writing would take over 2 % of the time."""
+    log_every: Count | None = None
+    """Steps between lines of metrics.jsonl; None: 200 lines in all."""
+    tensorboard: bool = False
+    """Write TensorBoard events into the run's folder too (needs the extra `tensorboard`)."""
+
+    def problems(self) -> list[str]:
+        """A sentence for every impossible value."""
+        return value_problems(self)

@@ -1,0 +1,163 @@
+"""What a trained network is worth: error, confusion, calibration, and how sure we may be of the error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from semigrad.core.passes import eval_mode
+from semigrad.data.dataset import Dataset, Examples
+from semigrad.data.split import Split
+from semigrad.data.stream import in_order
+from semigrad.errors import InputError
+from semigrad.folder.saved import load_model, load_origin
+from semigrad.training.setup import pick_device
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The answers whose confidence lies between two bounds, all in per cent."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float  # mean
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures on a held-out part, errors in per cent."""
+
+    examples: int
+    error: float
+    error_interval: tuple[float, float]  # Wilson's 95 % interval over the examples, not over seeds
+    error_top5: float | None  # where there are more than 5 classes
+    calibration_error: float  # expected calibration error over 15 bins, in per cent
+    confusion: list[list[int]]  # rows: true class, columns: answer
+    reliability: list[Bin]  # the bins that hold any answer
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@torch.no_grad()
+def probabilities(net: nn.Module, batches: Iterable[Tensor]) -> np.ndarray:
+    """(N, classes) softmax outputs in eval mode; the network's mode is as before afterwards."""
+    with eval_mode(net):
+        rows = [net(x).cpu().double().softmax(1) for x in batches]
+    return torch.cat(rows).numpy()
+
+
+def measure_test(net: nn.Module, dataset: Dataset, device: torch.device, workers: int) -> Evaluation:
+    """The figures on the test part of a data set, which must have one."""
+    assert dataset.test is not None
+    assert dataset.test_labels is not None
+    everything = np.arange(len(dataset.test))
+    return _measure(net, "test", dataset.test, dataset.test_labels, everything, device, workers)
+
+
+def measure_validation(
+    net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int
+) -> Evaluation:
+    """The figures on the part that was held out of the training part."""
+    return _measure(net, "training", dataset.train, dataset.labels, split.validation, device, workers)
+
+
+def measure_labeled(net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int) -> Evaluation:
+    """The figures on labeled training examples, as they are: all of them below 4,000, else 2,000 to 3,000 spread over
+    them."""
+    some = split.labeled[:: max(1, len(split.labeled) // 2000)]
+    return _measure(net, "training", dataset.train, dataset.labels, some, device, workers)
+
+
+def evaluate_again(
+    path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None
+) -> Evaluation:
+    """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed."""
+    net, _ = load_model(path)
+    device, origin = pick_device(device_name), load_origin(path, changed_too=True)
+    data = origin.run.data
+    if origin.dataset.test is None:
+        raise InputError(f"{data} has no test part to measure an error on.")
+    if origin.changed:
+        tell(f"{data} is not what it was when the run was trained: the figures are of the data as they are now.")
+    return measure_test(net.to(device), origin.dataset, device, workers)
+
+
+def _measure(
+    net: nn.Module, part: str, examples: Examples, labels: np.ndarray, positions: np.ndarray, device: torch.device,
+    workers: int,
+) -> Evaluation:  # fmt: skip
+    """The figures on the examples at these positions. What is not finite has no place in them: one such answer would
+    make every mean so."""
+    predicted = probabilities(net, in_order(examples, positions, device, workers))
+    wrong = ~np.isfinite(predicted).all(1)
+    if wrong.any():
+        raise InputError(
+            f"The network's answer is not finite for {wrong.sum():,} of {len(wrong):,} examples, first for number "
+            f"{positions[wrong.argmax()]:,} of the {part} part (from 0). Look for values far outside those of the "
+            "other examples and put them right, or drop such examples; where there are none, the weights have grown "
+            "too large: train with a smaller learning rate."
+        )
+    return evaluate(predicted, labels[positions])
+
+
+def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
+    """predicted (N, classes) probabilities, labels (N,) class numbers."""
+    count, classes = predicted.shape
+    answers = predicted.argmax(1)
+    wrong = int((answers != labels).sum())
+    top5 = np.argpartition(-predicted, 4, axis=1)[:, :5] if classes > 5 else None
+    confusion = np.zeros((classes, classes), np.int64)
+    np.add.at(confusion, (labels, answers), 1)
+    low, high = wilson(wrong, count)
+    return Evaluation(
+        examples=count,
+        error=100 * wrong / count,
+        error_interval=(100 * low, 100 * high),
+        error_top5=None if top5 is None else 100 * float((top5 != labels[:, None]).all(1).mean()),
+        calibration_error=100 * calibration_error(predicted.max(1), answers == labels),
+        confusion=confusion.tolist(),
+        reliability=reliability(predicted.max(1), answers == labels),
+    )
+
+
+def wilson(events: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Wilson's score interval for a share: stays in [0, 1] and is honest near its ends."""
+    share = events / count
+    center = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return max(0.0, center - half), min(1.0, center + half)
+
+
+def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
+    """Σ_b (n_b/N) |accuracy_b − confidence_b| over equal-width bins of the confidence."""
+    number = _bin_numbers(confidence, bins)
+    gaps = np.bincount(number, correct, bins) - np.bincount(number, confidence, bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> list[Bin]:
+    """Confidence and accuracy bin by bin, the empty ones left out."""
+    number = _bin_numbers(confidence, bins)
+    counts, sure, right = (np.bincount(number, weights, bins).tolist() for weights in (None, confidence, correct))
+    return [
+        Bin(100 * b / bins, 100 * (b + 1) / bins, n, 100 * sure[b] / n, 100 * right[b] / n)
+        for b, n in enumerate(counts)
+        if n
+    ]
+
+
+def _bin_numbers(confidence: np.ndarray, bins: int) -> np.ndarray:
+    numbers: np.ndarray = np.minimum((confidence * bins).astype(int), bins - 1)
+    return numbers

@@ -1,0 +1,55 @@
+"""What a reader of the results should know besides the run itself."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy
+import PIL
+import torch
+
+import semigrad
+from semigrad.run import Run
+from semigrad.training.setup import Setup
+
+
+def facts(run: Run, setup: Setup) -> dict[str, Any]:
+    """Counts and hashes of data and split, when the test part is read, and on what the run is carried out."""
+    dataset, split = setup.dataset, setup.split
+    return {
+        "data": {
+            "title": dataset.title,
+            "fingerprint": dataset.fingerprint,
+            "train": len(dataset.train),
+            "official": dataset.official,
+            "test": len(dataset.test) if dataset.test else 0,
+            "notes": list(dataset.notes),
+        },
+        "split": {
+            "fingerprint": split.fingerprint,
+            "labeled": len(split.labeled),
+            "unlabeled": len(split.unlabeled),
+            "validation": len(split.validation),
+            "labeled_in_unlabeled_pool": run.include_labeled,
+        },
+        "own_network": setup.own_network,
+        "test_read": f"every {run.test_every} steps" if run.test_every else "once, after training",
+        "environment": environment(setup.device),
+    }
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What bit-identity depends on besides the run."""
+    return {
+        "semigrad": semigrad.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "pillow": PIL.__version__,
+        "machine": platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "accelerator": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+    }

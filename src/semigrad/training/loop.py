@@ -1,0 +1,121 @@
+"""The loop. The command line, the demo and the experiments are faces on `train`; only `theory.watching` takes the steps
+of a `Training` one by one, to look at the weights between them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from semigrad.data.dataset import Dataset
+from semigrad.folder.files import claimed, make_folder, read_json, write_json
+from semigrad.folder.metrics import require_tensorboard
+from semigrad.folder.run_folder import MODEL, RESULT, RunFolder
+from semigrad.models.adapt import Adapted
+from semigrad.run import Run
+from semigrad.settings import Execution
+from semigrad.settings.fields import refuse
+from semigrad.training.facts import facts
+from semigrad.training.plan import describe_plan
+from semigrad.training.progress import Progress, Quiet
+from semigrad.training.setup import set_up
+from semigrad.training.signals import Stopped, interruptible
+from semigrad.training.training import Training
+
+
+def train(
+    run: Run,
+    out: Path | str,
+    *,
+    resume: bool = False,
+    execution: Execution = Execution(),  # noqa: B008 (frozen)
+    dataset: Dataset | None = None,
+    network: nn.Module | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train, write the run's folder, and return the content of its result.json.
+
+    `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
+    any module whose last layer is a linear one that gives the logits. Afterwards it holds the weights that answer.
+    `progress` hears how it goes (see `training.progress`).
+
+    >>> run = configure("digits@40", method="supervised", steps=100)
+    >>> result = train(run, folder, execution=Execution(threads=1))
+    >>> result["evaluated"], result["steps"], result["error"] < 50
+    ('weights of the last step', 100, True)
+    """
+    progress, folder = progress or Quiet(), RunFolder(Path(out))
+    problems = [*execution.problems(), *folder.problems(run, resume)]
+    problems += require_tensorboard() if execution.tensorboard else []
+    setup = set_up(run, execution.device, dataset, network, problems)
+    make_folder(folder.path)
+    with claimed(folder.path), processor_threads(execution.threads):
+        refuse(folder.problems(run, resume))  # another process may have been here meanwhile
+        for note in folder.begin(run, facts(run, setup)):
+            progress.note(note)
+        if folder.finished:
+            progress.note(f"{out} holds this run, finished; nothing to do.")
+        else:
+            training = Training(run, setup, folder, execution)
+            if resume:
+                training.restore(progress)
+            training.metrics.rewind(training.done)
+            progress.begin(describe_plan(run, setup, training.step), training.timeline.total, training.taken)
+            try:
+                run_to_the_end(training, progress)
+                finish(training)
+            finally:
+                progress.end()
+        if network is not None:
+            network.load_state_dict(load_file(folder[MODEL]))
+        return read_json(folder[RESULT])
+
+
+@contextlib.contextmanager
+def processor_threads(count: int | None) -> Iterator[None]:
+    """So many threads inside, as many as before afterwards; None: no change."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run_to_the_end(training: Training, progress: Progress) -> None:
+    """Step by step to the last one, or until a signal."""
+    with interruptible() as stop, training.under_way():
+        for batch in training.batches():
+            figures = training.advance(batch)
+            progress.step(training.taken, figures)
+            if stop.number:
+                training.save()
+                where = f"Stopped at step {training.done}; everything is saved in {training.folder.path}."
+                raise Stopped(stop.number, f"{where} Go on with --resume.")
+
+
+def finish(training: Training) -> None:
+    """Write the model and, with the only look at the test part, the result."""
+    run, setup, folder = training.run, training.setup, training.folder
+    net = training.answering()
+    plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
+    folder.write_model(plain, None if setup.own_network else run.to_dict()["model"], setup.task)
+    test = training.test(net) if setup.dataset.test is not None else None
+    held = training.validation(net) if run.validation else None
+    result = {
+        "error": test.error if test else None,
+        "error_top5": test.error_top5 if test else None,
+        "evaluated": training.who_answers,
+        "steps": run.steps,
+        "seconds": round(training.seconds, 2),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "test": test.to_dict() if test else None,
+        "validation": held.to_dict() if held else None,
+    }
+    write_json(folder[RESULT], result)

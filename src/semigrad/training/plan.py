@@ -1,0 +1,104 @@
+"""What a run will do and what it will cost, said before it starts."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from semigrad.core import Clock, random_state_kept
+from semigrad.core.passes import synchronize
+from semigrad.run import Run
+from semigrad.training.schedule import learning_rate
+from semigrad.training.setup import Setup
+from semigrad.training.timeline import Timeline
+
+
+def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+    """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
+    dataset, split = setup.dataset, setup.split
+    held = f", {len(split.validation):,} for validation" if run.validation else ""
+    pool = " (labeled ones included)" if run.include_labeled else ""
+    tested = f"{len(dataset.test):,} test" if dataset.test else "no test"
+    network = f"your {setup.own_network}" if setup.own_network else run.model_name
+    prologue = Timeline(run).prologue
+    rest = "unlabeled ones are not used"
+    if run.method.traits.views:
+        rest = f"each unlabeled one {_visits(run.steps * run.unlabeled_rows, len(split.unlabeled))}"
+    return [
+        f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
+        f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
+        *dataset.notes,
+        f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
+        f"{_plural(run.steps, 'step')}: each labeled example is seen "
+        f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",
+        *([] if run.method.schedule(0, run.steps) is None else ["The learning rate follows the method's own cycles."]),
+        *([f"Before them, {_plural(prologue, 'step')} to prepare."] if prologue else []),
+        *describe_cost(run, setup, step),
+    ]
+
+
+def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+    """A line on time; none where a step cannot be carried out, which the first one will report."""
+    try:
+        forward, whole = measure_step(run, setup, step)
+    except FloatingPointError:
+        return []
+    return [
+        f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
+        f"{duration(whole * run.steps)} for a whole run on {setup.device} with "
+        f"{_plural(torch.get_num_threads(), 'thread')}."
+    ]
+
+
+def measure_step(run: Run, setup: Setup, step: nn.Module) -> tuple[float, float]:
+    """Seconds of one forward pass of the labeled batch and of one whole step, on a copy that is thrown away."""
+    trial = copy.deepcopy(step).train()
+    first = next(setup.stream.batches(range(1), setup.device))
+    clock = Clock(0, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
+
+    def forward() -> None:
+        with torch.no_grad():
+            trial.net(first.labeled[0])  # type: ignore[operator]
+
+    def whole() -> None:
+        batch = next(setup.stream.batches(range(1), setup.device))
+        terms, _ = trial(batch, clock)
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+
+    with random_state_kept(setup.device):
+        return _seconds(forward, setup.device), _seconds(whole, setup.device)
+
+
+def _seconds(work: Callable[[], None], device: torch.device) -> float:
+    """The quicker of two runs after one to warm up; slow work is run once only."""
+    times = []
+    for _ in range(3):
+        synchronize(device)
+        started = time.perf_counter()
+        work()
+        synchronize(device)
+        times.append(time.perf_counter() - started)
+        if times[-1] > 2:
+            break
+    return min(times)
+
+
+def _visits(seen: int, examples: int) -> str:
+    times = seen / examples
+    return f"about {times:,.0f} times" if times >= 10 else f"about {times:.1f} times"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """In the unit that suits, with two digits."""
+    units = {"s": 1, "min": 60, "h": 3600, "days": 86_400}
+    unit = "s" if seconds < 90 else "min" if seconds < 5400 else "h" if seconds < 172_800 else "days"
+    value = max(seconds, 1) / units[unit]
+    return f"{value:,.1f} {unit}" if value < 9.5 and unit != "s" else f"{value:,.0f} {unit}"

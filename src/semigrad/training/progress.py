@@ -1,0 +1,112 @@
+"""How a run shows that it is alive: a bar on a terminal, a line now and then elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Column
+
+from semigrad.folder.metrics import ERRORS, terms_in
+
+
+class Progress(Protocol):
+    """Who is told how a run goes."""
+
+    def note(self, text: str) -> None: ...
+    def begin(self, plan: list[str], steps: int, done: int) -> None: ...
+    def step(self, done: int, figures: Mapping[str, float]) -> None: ...
+    def end(self) -> None: ...
+
+
+class Quiet:
+    """Tells nobody; notes are kept for whoever asks."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def begin(self, plan: list[str], steps: int, done: int) -> None: ...
+    def step(self, done: int, figures: Mapping[str, float]) -> None: ...
+    def end(self) -> None: ...
+
+
+class Lines:
+    """A line at the start, then one every few seconds: for logs and pipes."""
+
+    def __init__(self, every: float = 10.0) -> None:
+        self.every = every
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def begin(self, plan: list[str], steps: int, done: int) -> None:
+        for line in plan:
+            self.note(line)
+        self.steps, self.first = steps, done
+        self.started = self.spoke = time.monotonic()
+
+    def step(self, done: int, figures: Mapping[str, float]) -> None:
+        now = time.monotonic()
+        if now - self.spoke < self.every and done != self.steps:
+            return
+        self.spoke = now
+        rate = (done - self.first) / max(now - self.started, 1e-9)
+        left = (self.steps - done) / rate
+        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {in_short(figures)}")
+
+    def end(self) -> None: ...
+
+
+class Bar:
+    """A progress bar with rate, time left and figures; where the terminal is narrow, the last figures are cut off."""
+
+    def __init__(self) -> None:
+        self.bar = RichProgress(
+            BarColumn(16),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[rate]}", table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[figures]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            console=Console(stderr=True),
+            expand=True,
+        )
+
+    def note(self, text: str) -> None:
+        self.bar.console.print(text, highlight=False, markup=False)
+
+    def begin(self, plan: list[str], steps: int, done: int) -> None:
+        for line in plan:
+            self.note(line)
+        self.first, self.started = done, time.monotonic()
+        self.task = self.bar.add_task("", total=steps, completed=done, rate="", figures="")
+        self.bar.start()
+
+    def step(self, done: int, figures: Mapping[str, float]) -> None:
+        rate = (done - self.first) / max(time.monotonic() - self.started, 1e-9)
+        self.bar.update(self.task, completed=done, rate=f"{rate:.1f}/s", figures=in_short(figures))
+
+    def end(self) -> None:
+        self.bar.stop()
+
+
+def in_short(figures: Mapping[str, float]) -> str:
+    """The most telling figures first: the loss, the pseudo-labels, measured errors, the loss terms if several."""
+    words = [f"loss {figures['loss']:.3g}"] if "loss" in figures else []
+    if (right := figures.get("pseudo_label_accuracy")) is not None:
+        words.append(f"pseudo-labels {100 * right:.0f} % right")
+    words += [f"{name.replace('_', ' ')} {figures[name]:.2f} %" for name in ERRORS if name in figures]
+    terms = terms_in([figures])
+    words += [f"{name} {figures[name]:.3g}" for name in terms] if len(terms) > 1 else []
+    return "  ".join(words)
+
+
+def for_this_terminal() -> Progress:
+    return Bar() if sys.stderr.isatty() else Lines()

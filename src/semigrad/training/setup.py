@@ -1,0 +1,182 @@
+"""From a run to everything its first step needs, with every problem found before anything is written."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from semigrad.augment import Corruption
+from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
+from semigrad.data.dataset import Dataset
+from semigrad.data.opening import divide, open_data
+from semigrad.data.split import Split
+from semigrad.data.stream import Stream, on_device
+from semigrad.errors import InputError
+from semigrad.models import adapt, check_fit
+from semigrad.run import Run
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Data, split, batches and task of a run, and its network with initial weights."""
+
+    dataset: Dataset
+    split: Split
+    stream: Stream
+    task: Task
+    net: nn.Module
+    memory: nn.Module
+    device: torch.device
+    own_network: str | None  # the class of the user's own network, where it replaces the run's model
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is cuda, else mps, else cpu."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()  # `meta` can hold nothing
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = "" if "device string" in str(error) else f" ({str(error).splitlines()[0].partition('. ')[0]})"
+        raise InputError(f"There is no device {name!r} here{reason}. Use auto or cpu.") from error
+    return device
+
+
+def set_up(
+    run: Run,
+    device_name: str = "auto",
+    dataset: Dataset | None = None,
+    network: nn.Module | None = None,
+    problems: Sequence[str] = (),
+) -> Setup:
+    """Check everything about a run and build what it needs; all that is wrong is said together, `problems` first.
+
+    `dataset` replaces reading the data that the run names; `network` replaces its model: any module that gives
+    logits."""
+    found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
+    device = collect(found, lambda: pick_device(device_name))
+    data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
+    if data is None:
+        raise InputError(found)
+    misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
+    found += [misfit] if misfit else []
+    traits = run.method.traits
+    if traits.needs_images and len(data.train.shape) == 1:
+        found.append(f"The method {run.method_name} needs images, and {run.data} holds rows of features.")
+    whole = data
+    divided = collect(found, lambda: divide(run.data, run, whole))
+    data, split = divided or (whole, None)
+    if split and traits.views and len(split.unlabeled) == 0:
+        fewer = f"{run.data.rpartition('@')[0] or run.data}@{10 * len(data.classes)}"
+        found.append(
+            f"{run.data} leaves nothing unlabeled, which method {run.method_name} needs. Use fewer labels (such as "
+            f"{fewer}), put the labeled examples into the pool with --include-labeled, or use --method supervised."
+        )
+    if run.average and traits.answers is not None:
+        found.append(
+            f"With average, the average of the weights would answer instead of {run.method_name}'s own choice "
+            f"({traits.answers}). Leave it out."
+        )
+    if run.test_every and data.test is None:
+        found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
+    if found or split is None or device is None:
+        raise InputError(found)
+    return build(run, on_device(data, device), split, device, network)
+
+
+def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
+    """What `work` gives, or None with its problems added to the others."""
+    try:
+        return work()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def build(run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None) -> Setup:
+    task = describe(
+        dataset, split, lambda: run.model.build(task) if network is None else own_network(another(network), task)
+    )
+    net, memory = initialize(run, task, network)
+    traits = run.method.traits
+    stream = Stream(
+        dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
+        Corruption(run.feature_noise, run.feature_dropout, run.feature_mask),
+    )  # fmt: skip
+    own = None if network is None else type(network).__qualname__
+    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own)
+
+
+def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> Task:
+    counts = np.bincount(dataset.labels[split.labeled], minlength=len(dataset.classes))
+    return Task(
+        classes=dataset.classes,
+        shape=dataset.train.shape,
+        mean=dataset.mean,
+        std=dataset.std,
+        labeled=len(split.labeled),
+        unlabeled=len(split.unlabeled),
+        examples=len(dataset.train),
+        marginal=tuple((counts / counts.sum()).tolist()),
+        fresh=fresh,
+        mirrored=dataset.train.mirrored,
+    )
+
+
+def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
+    """Network and memory with initial weights that depend on the run's seed alone; a user's own keeps its weights."""
+    with random_state_kept(CPU):
+        seed_network(derive_seed(run.seed, "initial weights"), CPU)
+        net = run.model.build(task) if network is None else own_network(network.cpu(), task)
+        if run.batch == 1 or (run.method.traits.views and run.unlabeled_rows == 1):
+            check_one_example(net, task)
+        return net, run.method.init(net, task)
+
+
+def own_network(network: nn.Module, task: Task) -> nn.Module:
+    """A user's network with the parts that methods ask for."""
+    example = torch.rand(2, *task.shape)
+    net = adapt(network, example)
+    with torch.no_grad():
+        columns = copy.deepcopy(net).eval()(example).shape[1]
+    if columns != len(task.classes):
+        raise InputError(
+            f"The network gives {columns} logits an example, but the data have {len(task.classes)} classes. Make its "
+            "last layer that wide."
+        )
+    return net
+
+
+def another(network: nn.Module) -> nn.Module:
+    """A network like a user's own with other initial weights, as its layers draw them; what is frozen stays."""
+    twin = copy.deepcopy(network).cpu()
+    for layer in twin.modules():
+        weights = list(layer.parameters())
+        frozen = bool(weights) and not any(weight.requires_grad for weight in weights)
+        if not frozen and callable(draw := getattr(layer, "reset_parameters", None)):
+            draw()
+    if all(torch.equal(new, old.cpu()) for new, old in zip(twin.parameters(), network.parameters(), strict=True)):
+        raise InputError(
+            "This method trains a second network like yours with other initial weights, and none of your layers has a "
+            "method reset_parameters() to draw them anew. Give them one, or use another method."
+        )
+    return twin
+
+
+def check_one_example(net: nn.Module, task: Task) -> None:
+    """BatchNorm behind the last pooling has nothing to average over in a batch of one."""
+    try:
+        copy.deepcopy(net).train()(torch.rand(1, *task.shape))
+    except ValueError as error:
+        raise InputError(
+            f"This network cannot be trained on batches of one example ({error}). Use 2 or more."
+        ) from error

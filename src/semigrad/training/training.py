@@ -1,0 +1,241 @@
+"""A run under way: its network, optimizer, averages and figures, one step, and how all of it is saved and restored."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import time
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
+from semigrad.core.ops import average_into
+from semigrad.errors import InputError
+from semigrad.folder import checkpoint
+from semigrad.folder.metrics import OF_EVERY_LINE, Line, Metrics, events
+from semigrad.folder.run_folder import CHECKPOINTS, EVENTS, METRICS, RunFolder
+from semigrad.run import Run
+from semigrad.settings import Execution
+from semigrad.training.evaluate import Evaluation, measure_labeled, measure_test, measure_validation
+from semigrad.training.optimizer import make_optimizer, set_rates
+from semigrad.training.progress import Progress
+from semigrad.training.schedule import momentum
+from semigrad.training.setup import Setup
+from semigrad.training.timeline import Timeline
+
+
+class Step(nn.Module):
+    """One step's computation as one module that holds everything with parameters: guess, then loss; before step 0,
+    what the method prepares."""
+
+    def __init__(self, method: Method, net: nn.Module, memory: nn.Module) -> None:
+        super().__init__()
+        self.method, self.net, self.memory = method, net, memory
+
+    def forward(self, batch: Batch, clock: Clock) -> tuple[Terms, Guess]:
+        if clock.preparing:
+            return self.method.prepare(self.net, self.memory, batch, clock), {}
+        guess = self.method.guess(self.net, self.memory, batch, clock)
+        return self.method.loss(self.net, self.memory, batch, guess, clock), guess
+
+
+class Training:
+    """All that changes while a run is under way."""
+
+    def __init__(self, run: Run, setup: Setup, folder: RunFolder, execution: Execution) -> None:
+        self.run, self.setup, self.folder, self.execution = run, setup, folder, execution
+        self.timeline = Timeline(run)
+        self.metrics = Metrics(folder[METRICS])
+        self.pace = checkpoint.Pace(execution.checkpoint_every)
+        self.step = Step(run.method, setup.net, setup.memory)
+        self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
+        self.optimizer = make_optimizer(run, self.step)
+        self.truth = torch.from_numpy(setup.dataset.labels).to(setup.device)
+        self.done = self.timeline.first  # the number of the next step
+        self.seconds = 0.0
+
+    # --- steps ---
+
+    @property
+    def taken(self) -> int:
+        """Steps carried out so far, the prologue's included."""
+        return self.timeline.taken(self.done)
+
+    @property
+    def finished(self) -> bool:
+        return self.done == self.run.steps
+
+    def batches(self) -> Iterator[Batch]:
+        """Those of the steps that are left."""
+        return self.setup.stream.batches(range(self.done, self.run.steps), self.setup.device, self.execution.workers)
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Around the steps: their time counts, TensorBoard hears of them where it is wanted, and the random state
+        outside stays as it is."""
+        self.started = time.monotonic() - self.seconds
+        board = events(self.folder[EVENTS], self.execution.tensorboard, self.done)
+        with board as self.board, random_state_kept(self.setup.device):
+            yield
+
+    def advance(self, batch: Batch) -> Line:
+        """One step, and what is due after it: errors to measure, a line of metrics, a checkpoint. Returns the figures
+        since the last line."""
+        self.metrics.add(self.one_step(batch))
+        self.seconds = time.monotonic() - self.started
+        figures: Line = self.metrics.means()
+        errors = self.measure()
+        if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):
+            rates = {"lr": self.clock(self.done - 1).lr, "seconds": round(self.seconds, 3)}
+            figures = self.metrics.flush(self.done, {**rates, **errors})
+            self.board(figures)
+        if self.finished or self.pace.due(self.done):
+            self.save()
+        return figures
+
+    def one_step(self, batch: Batch) -> dict[str, float]:
+        """One optimizer step; returns the figures of the step."""
+        run, clock = self.run, self.clock(self.done)
+        seed_network(derive_seed(run.seed, self.done, "step"), self.setup.device)
+        set_rates(self.optimizer, clock.lr, momentum(run, self.done))
+        self.step.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        try:
+            terms, guess = self.step(batch, clock)
+        except FloatingPointError as error:
+            raise self.not_finite(str(error)) from error
+        if taken := OF_EVERY_LINE & terms.keys():
+            raise InputError(f"The method has a term called {', '.join(taken)}, a name of the log's own. Rename it.")
+        total = torch.stack(list(terms.values())).sum()
+        if not total.isfinite():
+            raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
+        total.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.done += 1
+        if not clock.preparing:
+            run.method.update(self.step.net, self.step.memory, clock)
+            if self.average is not None:
+                average_into(self.average, self.step.net, min(run.average, 1 - 1 / (self.done + 1)))
+        figures = {name: value.item() for name, value in terms.items()}
+        return {"loss": total.item(), **figures, **quality(guess, self.truth[batch.unlabeled_index])}
+
+    def clock(self, step: int) -> Clock:
+        return self.timeline.clock(step, self.setup.device)
+
+    # --- measuring ---
+
+    def is_due(self, every: int) -> bool:
+        """Whether what happens every so many steps happens now; 0: never."""
+        return every > 0 and self.done % every == 0
+
+    def measure(self) -> dict[str, float]:
+        """The errors that are to be measured after this many steps."""
+        errors: dict[str, float] = {}
+        if self.clock(self.done - 1).preparing:
+            return errors
+        if self.is_due(self.run.validate_every):
+            errors["validation_error"] = self.validation(self.answering()).error
+        if self.is_due(self.run.test_every):
+            net = self.answering()
+            errors["test_error"] = self.test(net).error
+            errors["training_error"] = self.labeled(net).error
+        return errors
+
+    def answering(self) -> nn.Module:
+        """Who answers: the method's choice, or the running average of the weights."""
+        if self.average is not None:
+            return self.average
+        steps = range(self.run.steps, 2 * self.run.steps)
+        fresh = self.setup.stream.batches(steps, self.setup.device, self.execution.workers)
+        return self.run.method.predictor(self.step.net, self.step.memory, fresh)
+
+    @property
+    def who_answers(self) -> str:
+        """The same in words."""
+        if self.average is not None:
+            return "average of the weights"
+        return self.run.method.traits.answers or "weights of the last step"
+
+    def test(self, net: nn.Module) -> Evaluation:
+        return measure_test(net, self.setup.dataset, self.setup.device, self.execution.workers)
+
+    def validation(self, net: nn.Module) -> Evaluation:
+        setup = self.setup
+        return measure_validation(net, setup.dataset, setup.split, setup.device, self.execution.workers)
+
+    def labeled(self, net: nn.Module) -> Evaluation:
+        setup = self.setup
+        return measure_labeled(net, setup.dataset, setup.split, setup.device, self.execution.workers)
+
+    # --- saving and restoring ---
+
+    def state(self) -> checkpoint.State:
+        return {
+            "done": self.done,
+            "seconds": self.seconds,
+            "step": self.step.state_dict(),
+            "average": self.average.state_dict() if self.average is not None else {},
+            "optimizer": self.optimizer.state_dict(),
+            "metrics": self.metrics.state(),
+        }
+
+    def save(self) -> None:
+        """Write a checkpoint; never one from which training could not go on."""
+        with self.pace.timed():
+            state = self.state()
+            # not the buffers: a mask of -inf is none of our business
+            trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
+            if name := checkpoint.find_not_finite({"network": trained, "optimizer": state["optimizer"]}):
+                raise self.not_finite(f"{name} has values that are not finite")
+            checkpoint.save(self.folder[CHECKPOINTS], self.taken, state)
+
+    def restore(self, progress: Progress) -> None:
+        """Go on from the newest sound checkpoint, if there is one."""
+        state = checkpoint.load_newest(self.folder[CHECKPOINTS], progress.note)
+        if state is None:
+            progress.note(f"{self.folder.path} holds no usable checkpoint; starting at step 0.")
+        else:
+            self.load(state)
+            progress.note(f"Going on at step {self.done}.")
+
+    def load(self, state: checkpoint.State) -> None:
+        try:
+            self.step.load_state_dict(state["step"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.average is not None:
+                self.average.load_state_dict(state["average"])
+            self.metrics.load_state(state["metrics"])
+            self.done, self.seconds = state["done"], state["seconds"]
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"The newest checkpoint in {self.folder[CHECKPOINTS]} is not of this run: {reason[:300]} Choose "
+                "another place with --out, or take that file away."
+            ) from error
+
+    def not_finite(self, what: str) -> InputError:
+        saved = checkpoint.checkpoints(self.folder[CHECKPOINTS])
+        where = f"The last good checkpoint is {saved[-1]}." if saved else "No checkpoint was written yet."
+        return InputError(
+            f"Step {self.done} is not finite: {what}. {where} A smaller learning rate, a warm-up or a smaller weight "
+            "of the unlabeled term usually helps."
+        )
+
+
+@torch.no_grad()
+def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
+    """How good the pseudo-labels are that count, where the truth is known, and how many those are; for reporting."""
+    if "targets" not in guess:
+        return {}
+    confidence, answer = guess["targets"].max(1)
+    counted = guess["weights"] > 0 if "weights" in guess else torch.ones_like(answer, dtype=torch.bool)
+    figures = {"pseudo_label_share": counted.float().mean().item()} if "weights" in guess else {}
+    if counted.any():
+        figures["pseudo_label_confidence"] = confidence[counted].mean().item()
+    known = counted & (truth >= 0)
+    if known.any():
+        figures["pseudo_label_accuracy"] = (answer[known] == truth[known]).float().mean().item()
+    return figures
