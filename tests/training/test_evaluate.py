@@ -14,11 +14,12 @@ from semigrad.core import CPU
 from semigrad.data.arrays import from_arrays
 from semigrad.data.split import Split
 from semigrad.errors import InputError
-from semigrad.training.evaluate import evaluate_again, load_model, load_run
+from semigrad.folder.saved import load_model, load_run
 from semigrad.run import configure
 from semigrad.training.evaluate import (
     calibration_error,
     evaluate,
+    evaluate_again,
     measure_labeled,
     measure_test,
     measure_validation,
