@@ -19,7 +19,7 @@ from semigrad.training.progress import Quiet
 from semigrad.training.signals import Stopped
 
 MODEL = {"name": "small-conv", "widths": [8, 8], "drop": 0.3}
-FLAGS = ("--model.widths", "8", "8", "--model.drop", "0.3", "--batch", "16", "--threads", "1", "--no-report")
+FLAGS = ("--model.widths", "8,8", "--model.drop", "0.3", "--batch", "16", "--threads", "1", "--no-report")
 
 
 def small(data="digits@40", **changes) -> Run:

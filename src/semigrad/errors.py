@@ -19,10 +19,16 @@ class Busy(InputError):
     """Another process of this program has what is asked for; it can be had later."""
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str]) -> str:
-    """The sentence for a name nobody knows, with the nearest known one."""
+def unknown(kind: str, given: str, allowed: Iterable[str], see: str = "") -> str:
+    """The sentence for a name nobody knows, with the nearest known one, and all of them or where to `see` them."""
     names = sorted(allowed)
-    by_small_letters = {name.lower(): name for name in names}
+    hint = nearest(given, names)
+    known = f"See {see}." if see else f"Known: {', '.join(names) or 'none'}."
+    return " ".join(filter(None, [f"There is no {kind} {given!r}.", hint, known]))
+
+
+def nearest(given: str, allowed: Iterable[str]) -> str:
+    """`Did you mean ...?` where some name is near, small letters or large."""
+    by_small_letters = {name.lower(): name for name in allowed}
     near = difflib.get_close_matches(given.lower(), by_small_letters, n=1)
-    hint = f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
-    return f"There is no {kind} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
+    return f"Did you mean {by_small_letters[near[0]]!r}?" if near else ""

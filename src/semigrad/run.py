@@ -6,8 +6,9 @@ import dataclasses
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,13 +17,16 @@ import numpy as np
 from semigrad.core import Method, Modifier
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
-from semigrad.methods import METHODS, MODIFIERS, MetaGradient, parts
-from semigrad.models import MODELS, Model, SmallConv
+from semigrad.methods import METHODS, MODIFIERS, parts
+from semigrad.models import MODELS, Model
 from semigrad.settings import Settings
-from semigrad.settings.fields import exact, type_problems
-from semigrad.settings.recipes import DEFAULTS, RECIPES, Layer
+from semigrad.settings.fields import exact, refuse, type_problems
+from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULT_MODEL, DEFAULTS, RECIPES, Layer
 
 Part = TypeVar("Part", Method, Model)
+
+FORMER: dict[str, dict[str, str]] = {"temporal-ensembling": {"decay": "keep"}, "mlp": {"norm": "batch_norm"}}
+"""Fields that had another name when runs were recorded. The old one is understood, and stays in the key of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +34,13 @@ class Run(Settings):
     """One training: data and split, method, network, schedule, optimizer, seed. Frozen, printable, hashable."""
 
     data: str
-    method: Method = MetaGradient()  # noqa: RUF009 (frozen, so it can be shared)
-    model: Model = SmallConv()  # noqa: RUF009
+    method: Method
+    model: Model
+
+    @cached_property
+    def plain(self) -> Run:
+        """The same data, method and network with nothing else said."""
+        return configure(self.data, method=self.method_name, model=self.model_name)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, that `from_layers` turns into an equal run."""
@@ -49,7 +58,8 @@ class Run(Settings):
         later, whose default is what was done before, does not make another run of this one."""
         host, modifiers = parts(self.method)
         names = [self.data, self.method_name, self.model_name]
-        chosen = [_chosen(part) for part in (host, *modifiers, self.model)]
+        named = zip([*self.method_name.split("+"), self.model_name], (host, *modifiers, self.model), strict=True)
+        chosen = [_first_names(name, _chosen(part)) for name, part in named]
         text = json.dumps([*names, *chosen, _chosen(self, Settings)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -65,18 +75,31 @@ class Run(Settings):
 def configure(data: str, *, recipe: str | None = None, config: Mapping[str, Any] | None = None, **flags: Any) -> Run:
     """The run for some data: defaults of the data set < recipe < config (the content of a file) < flags.
 
-    Flags are settings, `method` and `model` (a name, or a table with `name` and fields)."""
+    Flags are settings, `method` and `model` (a name, or a table with `name` and fields):
+
+    >>> run = configure("digits@40", method={"name": "meta-gradient", "gamma": 0.5}, steps=400)
+    >>> run.method.gamma, run.steps, run.model_name
+    (0.5, 400, 'small-conv')
+    >>> configure("digits@40", recipe="authors").warmup
+    0.01
+    """
+    return from_layers(data, [*layers_below(data, recipe, config), flags])
+
+
+def layers_below(data: str, recipe: str | None, config: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """What lies below the flags, lowest first."""
     layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data))]
     if recipe is not None:
         if recipe not in RECIPES:
             raise InputError(unknown("recipe", recipe, RECIPES))
         layers.append(RECIPES[recipe])
-    return from_layers(data, [*layers, config or {}, flags])
+    return [*layers, config or {}]
 
 
 def default_layer(spec: DataSpec) -> Layer:
     """What a data set is trained with where nothing else is said."""
-    layer: Layer = {"method": {"name": "meta-gradient"}, "model": {"name": "small-conv"}, **DEFAULTS.get(spec.name, {})}
+    names: Layer = {"method": {"name": DEFAULT_METHOD}, "model": {"name": DEFAULT_MODEL}}
+    layer = {**names, **DEFAULTS.get(spec.name, {})}
     if spec.name == "npz" and spec.path is not None and _holds_features(spec.path):
         layer["model"] = {"name": "mlp"}
     return layer
@@ -93,8 +116,18 @@ def _holds_features(path: Path) -> bool:
         return False  # reading the data will say what is wrong
 
 
-def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
+def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:
     """Merge layers, later ones over earlier ones, and build the run; all unknown names are reported together."""
+    merged, problems = merge(layers)
+    method = _build_method(merged.pop("method"), problems)
+    model = _build(MODELS, "model", merged.pop("model"), problems)
+    problems += type_problems(Settings, merged, "")
+    refuse(problems)
+    return Run(data=data, method=method, model=model, **exact(Settings, merged))
+
+
+def merge(layers: Sequence[Mapping[str, Any]]) -> tuple[Layer, list[str]]:
+    """Later layers over earlier ones, and what is wrong with their names."""
     merged: Layer = {"method": {}, "model": {}}
     problems: list[str] = []
     known = {f.name for f in dataclasses.fields(Settings)}
@@ -110,12 +143,7 @@ def from_layers(data: str, layers: list[Mapping[str, Any]]) -> Run:
                 merged[name] = _frozen(value)
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
-    method = _build_method(merged.pop("method"), problems)
-    model = _build(MODELS, "model", merged.pop("model"), problems)
-    problems += type_problems(Settings, merged, "")
-    if problems:
-        raise InputError(problems)
-    return Run(data=data, method=method, model=model, **exact(Settings, merged))
+    return merged, problems
 
 
 def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
@@ -156,11 +184,12 @@ def _build_method(given: Layer, problems: list[str]) -> Any:
 
 
 def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], **host: Method | None) -> Any:
-    fields = {field: _frozen(value) for field, value in given.items()}
-    name = fields.pop("name", None)
+    name = given.get("name")
     if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
+    former = FORMER.get(name, {})
+    fields = {former.get(field, field): _frozen(value) for field, value in given.items() if field != "name"}
     known = {f.name for f in dataclasses.fields(table[name])} - host.keys()
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += type_problems(table[name], fields, f"{kind} {name}: ")
@@ -198,6 +227,12 @@ def _chosen(part: Any, cls: type | None = None) -> dict[str, Any]:
     """The fields of a dataclass (of its base `cls`) that do not have their default, as JSON reads them back."""
     fields = [f for f in dataclasses.fields(cls or part) if f.name != "host"]
     return _plain({f.name: getattr(part, f.name) for f in fields if getattr(part, f.name) != f.default})
+
+
+def _first_names(part: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a named method or model under the names that they had at first."""
+    first = {now: before for before, now in FORMER.get(part, {}).items()}
+    return {first.get(name, name): value for name, value in fields.items()}
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

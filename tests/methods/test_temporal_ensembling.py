@@ -33,19 +33,19 @@ def target(trial, index):
     return trial.method.guess(trial.net, trial.memory, given, CLOCK)["targets"]
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.6, 0.99])
-def test_a_constant_prediction_is_its_own_target_at_every_visit(decay):
-    trial = Trial(TemporalEnsembling(decay=decay), drop=0.0, dtype=DOUBLE)
+@pytest.mark.parametrize("keep", [0.0, 0.6, 0.99])
+def test_a_constant_prediction_is_its_own_target_at_every_visit(keep):
+    trial = Trial(TemporalEnsembling(keep=keep), drop=0.0, dtype=DOUBLE)
     for number in range(1, 8):
         p, _, _ = visit(trial, [5, 9, 14])
         assert torch.allclose(target(trial, [5, 9, 14]), p, rtol=1e-12)
         assert trial.memory.visits[[5, 9, 14]].tolist() == [number] * 3
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.6, 0.9])
-def test_targets_have_the_closed_form_whatever_the_order_of_visits(decay):
+@pytest.mark.parametrize("keep", [0.0, 0.6, 0.9])
+def test_targets_have_the_closed_form_whatever_the_order_of_visits(keep):
     """z̃_T = (1 − α) Σ_t α^(T − t) z_t / (1 − α^T) over the visits of each example, which differ in number."""
-    trial = Trial(TemporalEnsembling(decay=decay), dtype=DOUBLE)
+    trial = Trial(TemporalEnsembling(keep=keep), dtype=DOUBLE)
     history = {}
     for step, index in enumerate([[0, 1, 2], [2, 1, 7], [59, 2, 0], [2, 7, 3]]):
         p, _, _ = visit(trial, index, seed=step, clock=Clock(step, 100, 0.1, 0))
@@ -53,7 +53,7 @@ def test_targets_have_the_closed_form_whatever_the_order_of_visits(decay):
             history.setdefault(example, []).append(p[row])
     for example, z in history.items():
         count = len(z)
-        expected = sum((1 - decay) * decay ** (count - 1 - t) * z[t] for t in range(count)) / (1 - decay**count)
+        expected = sum((1 - keep) * keep ** (count - 1 - t) * z[t] for t in range(count)) / (1 - keep**count)
         found = target(trial, [example])[0]
         assert torch.allclose(found, expected, rtol=1e-12)
         assert math.isclose(found.sum(), 1, rel_tol=1e-12)
@@ -63,7 +63,7 @@ def test_targets_have_the_closed_form_whatever_the_order_of_visits(decay):
 
 
 def test_an_example_that_stands_twice_makes_one_visit_with_the_mean():
-    trial = Trial(TemporalEnsembling(decay=0.6), dtype=DOUBLE)
+    trial = Trial(TemporalEnsembling(keep=0.6), dtype=DOUBLE)
     p, _, _ = visit(trial, [4, 8, 4, 4, 8, 1], seed=1)
     again, guess, _ = visit(trial, [1, 4, 1], seed=2)
     assert torch.allclose(guess["targets"][1], p[[0, 2, 3]].mean(0), rtol=1e-12)
@@ -168,7 +168,7 @@ def test_the_term_reaches_the_weights_after_some_steps():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"decay": 1.0}, "decay"), ({"decay": -0.1}, "decay"), ({"decay": math.nan}, "decay"),
+        ({"keep": 1.0}, "keep"), ({"keep": -0.1}, "keep"), ({"keep": math.nan}, "keep"),
         ({"weight": -1.0}, "weight"), ({"ramp": math.inf}, "ramp"),
     ],
 )  # fmt: skip

@@ -26,7 +26,7 @@ CASES = {
     "wrn-28-2": WideResNet28(),
     "small-conv": SmallConv(drop=0.2),
     "mlp": MLP(drop=0.2),
-    "mlp, tanh": MLP(width=20, depth=3, activation="tanh", norm=False),
+    "mlp, tanh": MLP(width=20, depth=3, activation="tanh", batch_norm=False),
     "mlp, linear": MLP(depth=0),
 }
 each = pytest.mark.parametrize("model", CASES.values(), ids=CASES.keys())

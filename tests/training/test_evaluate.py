@@ -210,7 +210,7 @@ def test_evaluate_says_when_the_data_have_changed(tmp_path, capsys):
     rng = np.random.default_rng(0)
     arrays = {"x": rng.normal(size=(60, 5)), "y": np.arange(60) % 3, "y_test": np.arange(9) % 3}
     np.savez(tmp_path / "a.npz", **arrays, x_test=rng.normal(size=(9, 5)))
-    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", "--steps", "2", "--out", tmp_path / "run") == 0
+    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", *FLAGS[4:], "--steps", "2", "--out", tmp_path / "run") == 0
     np.savez(tmp_path / "a.npz", **arrays, x_test=rng.normal(size=(9, 5)))
     capsys.readouterr()
     assert cli("evaluate", tmp_path / "run") == 0
@@ -220,7 +220,7 @@ def test_evaluate_says_when_the_data_have_changed(tmp_path, capsys):
 def test_evaluate_where_there_is_nothing_to_measure_on(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", x=rng.normal(size=(60, 5)), y=np.arange(60) % 3)
-    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", *FLAGS[4:], "--steps", "2", "--out", tmp_path / "run") == 2
-    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", "--steps", "2", "--out", tmp_path / "run") == 0
+    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", *FLAGS, "--steps", "2", "--out", tmp_path / "run") == 2
+    assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", *FLAGS[4:], "--steps", "2", "--out", tmp_path / "run") == 0
     with pytest.raises(InputError, match="has no test part"):
         evaluate_again(tmp_path / "run")

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import tyro
-
+from semigrad.cli.options import POSITIONAL, parse
 from semigrad.errors import InputError
+from semigrad.settings.fields import Count
 
 
 @dataclass(frozen=True)
 class Options:
     """Compare all ways to the meta-gradient on one network and real batches: error, cost, memory."""
 
-    data: tyro.conf.Positional[str] = "digits@40"
+    data: Annotated[str, POSITIONAL] = "digits@40"
     """The data and labels that the batches come from."""
     model: str | None = None
-    """The network; None: the default for the data."""
+    """The network; none: the default for the data."""
     mode: Literal["eval", "train"] = "eval"
     """Mode of the network during the meta step."""
-    batch: int = 16
+    batch: Count = 16
     """Examples in each of the two batches."""
-    double: tyro.conf.FlagCreatePairsOff[bool] = False
+    double: bool = False
     """In float64 instead of float32."""
     seed: int = 0
     """Seed of split, weights and batches."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad check-metagrad")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad check-metagrad")
 
     import torch
 

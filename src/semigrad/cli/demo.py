@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
+from semigrad.cli.options import parse
 from semigrad.cli.show import print_table
+from semigrad.settings.fields import Count
 
 ROWS = {"labeled-only": "supervised", "meta-gradient": "meta-gradient"}
 
@@ -22,25 +22,22 @@ class Options:
 
     out: Path = Path("runs/demo")
     """Where the runs and the picture go; finished runs found there are used again."""
-    seeds: int = 3
+    seeds: Count = 3
     """Seeds 0, 1, ... for each row."""
-    jobs: int = 2
+    jobs: Count = 2
     """Runs at a time."""
     steps: int | None = None
-    """Steps of each run; None: the default for digits."""
+    """Steps of each run; none: the default for digits."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad demo")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad demo")
 
-    from semigrad.errors import InputError
     from semigrad.folder.files import make_folder
     from semigrad.report.comparison import comparison_picture, comparison_table
     from semigrad.run import configure
     from semigrad.training.parallel import train_all
 
-    if options.seeds < 1 or options.jobs < 1:
-        raise InputError(f"seeds and jobs must be at least 1; given: {options.seeds} and {options.jobs}.")
     length: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     runs = {
         options.out / f"{row}-seed{seed}": configure("digits@40", method=method, seed=seed, **length)

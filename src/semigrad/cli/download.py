@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-import tyro
+from semigrad.cli.options import POSITIONAL, parse
 
 
 @dataclass(frozen=True)
 class Options:
     """Fetch a data set into the folder that SEMIGRAD_DATA names (default: the user's cache folder)."""
 
-    name: tyro.conf.Positional[Literal["cifar10", "cifar100", "svhn", "svhn-extra"]]
+    name: Annotated[Literal["cifar10", "cifar100", "svhn", "svhn-extra"], POSITIONAL]
     """Which data set."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad download")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad download")
 
     from semigrad.data import data_root
     from semigrad.data.download import download

@@ -7,38 +7,36 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import tyro
+from semigrad.cli.options import POSITIONAL, parse
+from semigrad.settings.fields import Count, Whole
 
 
 @dataclass(frozen=True)
 class Options:
     """Measure a finished run's model on its test part again."""
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[Path, POSITIONAL]
     """The run's folder."""
     device: str = "auto"
     """Where to compute."""
-    threads: int | None = None
-    """Threads of the processor; None: torch's own choice."""
-    workers: int = 2
+    threads: Count | None = None
+    """Threads of the processor; none: torch's own choice."""
+    workers: Whole = 2
     """Processes that read ahead where examples are in files."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    json: bool = False
     """End stdout with one line of JSON, the confusion matrix included."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad evaluate")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad evaluate")
 
     import torch
 
     from semigrad.cli.show import describe_part
-    from semigrad.errors import InputError
-    from semigrad.settings import Execution
     from semigrad.training.evaluate import evaluate_again
 
-    if problems := Execution(threads=options.threads, workers=options.workers).problems():
-        raise InputError(problems)
     if options.threads:
         torch.set_num_threads(options.threads)
     evaluation = evaluate_again(

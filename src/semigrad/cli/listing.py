@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import tyro
 from rich.table import Table
 
+from semigrad.cli.options import POSITIONAL, parse
 from semigrad.cli.show import print_table
 
 
@@ -16,12 +16,12 @@ from semigrad.cli.show import print_table
 class Options:
     """What there is."""
 
-    what: tyro.conf.Positional[Literal["methods", "models", "data", "recipes"]]
+    what: Annotated[Literal["methods", "models", "data", "recipes"], POSITIONAL]
     """Which list."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad list")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad list")
     if options.what == "methods":
         print_table(methods_table())
         return 0

@@ -1,160 +1,319 @@
-"""What may stand behind `semigrad train`: options that every run has, and DATA found among them."""
+"""Options: the fields of dataclasses on the command line, each with exactly one word behind it, or none for a switch.
+
+A field `unlabeled_batch` is the option `--unlabeled-batch 32`; one that is true or false is the switch `--nesterov` or
+`--no-nesterov`; a list is written with commas, `--milestones 0.5,0.75`, and nothing as `none`."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import functools
-import itertools
-import json
+import inspect
 import re
+import shutil
 import sys
-import tomllib
+import textwrap
+import types
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-import tyro
-
-from semigrad.errors import InputError
-from semigrad.settings import Execution, Settings
-from semigrad.settings.recipes import DEFAULTS
+from semigrad.errors import nearest, unknown
+from semigrad.settings.fields import choices, hints_of, in_words, matches, refuse, value_problems
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What to train."""
+class Positional:
+    """Marks a field that has no name on the command line: `run: Annotated[Path, POSITIONAL]`."""
 
-    method: str = "meta-gradient"
-    """The method's name (semigrad list methods); its own fields are options too."""
-    model: str = "small-conv"
-    """The network's name (semigrad list models); its fields are options with model. in front."""
-    recipe: str | None = None
-    """Named settings (semigrad list recipes)."""
-    config: Path | None = None
-    """A TOML file, or another run's run.json, with settings under their names."""
+
+POSITIONAL = Positional()
+SWITCH_WORDS = {"true", "false", "on", "off", "yes", "no"}
+
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
-class Output:
-    """What comes out, and where."""
+class Option:
+    """A field on the command line."""
 
-    out: Path | None = None
-    """The run's folder; None: runs/ and a name of its own."""
-    resume: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Go on with the run in that folder where it stopped."""
-    report: bool = True
-    """Write report.html, a page on the run."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """End stdout with one line of JSON."""
+    name: str  # behind the dashes: "unlabeled-batch", "model.drop"
+    field: str
+    hint: Any
+    default: Any
+    text: str  # what it means
+
+    @property
+    def is_switch(self) -> bool:
+        return self.hint is bool
+
+    @property
+    def is_positional(self) -> bool:
+        return get_origin(self.hint) is Annotated and POSITIONAL in self.hint.__metadata__
+
+    @property
+    def takes_many(self) -> bool:
+        return self.is_positional and get_origin(get_args(self.hint)[0]) is tuple
+
+    @property
+    def shown(self) -> str:
+        """As it is spoken of."""
+        return self.field.upper() if self.is_positional else f"--{self.name}"
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """The content of a TOML file, or of a run.json."""
+def options_of(holder: Any, prefix: str = "", without: Container[str] = ()) -> list[Option]:
+    """The fields of a dataclass, or of an instance, whose values are then the defaults."""
+    cls = holder if isinstance(holder, type) else type(holder)
+    hints, texts, found = hints_of(cls), field_texts(cls), []
+    for field in dataclasses.fields(cls):
+        if field.name not in without and field.name in hints:
+            default = field.default if isinstance(holder, type) else getattr(holder, field.name)
+            name = prefix + field.name.replace("_", "-")
+            found.append(Option(name, field.name, hints[field.name], default, texts.get(field.name, "")))
+    return found
+
+
+@cache
+def field_texts(cls: type) -> Mapping[str, str]:
+    """The docstring below each field of a dataclass."""
+    texts: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(base):
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            assert isinstance(body, ast.ClassDef)
+            for field, text in zip(body.body, body.body[1:], strict=False):
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(text):
+                    texts[field.target.id] = " ".join(ast.literal_eval(text.value).split())  # type: ignore[attr-defined]
+    return texts
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+# --- words to values and back ---
+
+
+Behind = Mapping[str, str | bool | None]
+"""Option -> its word, None where there is none; whether a switch is on. The last one counts."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line in its parts; what the words mean is not looked at."""
+
+    alone: list[str]  # words that belong to no option
+    behind: Behind
+    asks_help: bool
+    problems: list[str]
+
+
+def take_apart(words: Sequence[str], switches: Container[str]) -> Line:
+    """Every option has the next word, unless it is a switch or the word stands behind `=`."""
+    alone: list[str] = []
+    behind: dict[str, str | bool | None] = {}
+    problems: list[str] = []
+    asks_help, waiting = False, list(reversed(words))
+    while waiting:
+        word = waiting.pop()
+        if word in ("-h", "--help"):
+            asks_help = True
+        elif not word.startswith("--"):
+            alone.append(word)
+        else:
+            given, equals, value = word.removeprefix("--").partition("=")
+            name, on = switch_of(given.replace("_", "-"), switches)
+            if on is not None:
+                behind[name] = on
+                if equals or (waiting and waiting[-1].lower() in SWITCH_WORDS):
+                    problems.append(f"--{given} takes no value: write {' or '.join(switch_words(name))}.")
+                    value = value if equals else waiting.pop()
+            elif equals:
+                behind[name] = value
+            else:
+                behind[name] = waiting.pop() if waiting and not waiting[-1].startswith("--") else None
+    return Line(alone, behind, asks_help, problems)
+
+
+def switch_of(name: str, switches: Container[str]) -> tuple[str, bool | None]:
+    """The switch that is meant, and whether it is turned on or off; None where the option is no switch."""
+    if name in switches:
+        return name, True
+    before, dot, last = name.rpartition(".")
+    opposite = f"{before}{dot}{last.removeprefix('no-')}"
+    return (opposite, False) if last.startswith("no-") and opposite in switches else (name, None)
+
+
+def switch_words(name: str) -> tuple[str, str]:
+    """`--model.norm` and `--model.no-norm`."""
+    before, dot, last = name.rpartition(".")
+    return f"--{name}", f"--{before}{dot}no-{last}"
+
+
+def values_of(options: Iterable[Option], behind: Behind, problems: list[str]) -> dict[str, Any]:
+    """Field -> value for the options that were given; a word that is missing or means nothing there is a problem."""
+    values = {}
+    for option in (option for option in options if option.name in behind):
+        word = behind[option.name]
+        if word is None:
+            problems.append(f"{option.shown} needs a word behind it.")
+        else:
+            values[option.field] = value = word if isinstance(word, bool) else read_word(word, option.hint)
+            if not matches(value, option.hint):
+                problems.append(_misread(option, str(word)))
+    return values
+
+
+def _misread(option: Option, word: str) -> str:
+    near = nearest(word, choices(option.hint))
+    return f"{option.shown} takes {in_words(option.hint)}; given: {word!r}." + (f" {near}" if near else "")
+
+
+def read_word(word: str, hint: Any) -> Any:
+    """The value that a word stands for in a field of that type; the word itself where it stands for none."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return read_word(word, arguments[0])
+    if origin in (Union, types.UnionType):
+        if word.lower() == "none" and type(None) in arguments:
+            return None
+        read = [read_word(word, argument) for argument in arguments if argument is not type(None)]
+        return next((value for value in read if not isinstance(value, str)), word)
+    if origin is tuple:
+        return tuple(read_word(part, arguments[0]) for part in split_list(word))
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"Cannot read the file {path}: it is no text.") from error
-    except ValueError as error:
-        raise InputError(f"Cannot read the file {path}: {error}.") from error
-    run = content.get("run", content) if isinstance(content, dict) else content
-    if not isinstance(run, dict):
-        raise InputError(f"The file {path} must hold a table of settings.")
-    if not isinstance(run.get("data", ""), str):
-        raise InputError(f"In the file {path}, data takes a text such as 'digits@40'; given: {run['data']!r}.")
-    return run
-
-
-def value_of(given: list[str], name: str) -> str | None:
-    """The value of --name in the arguments; the last one counts."""
-    value = None
-    for position, argument in enumerate(given):
-        if argument == f"--{name}" and position + 1 < len(given):
-            value = given[position + 1]
-        elif argument.startswith(f"--{name}="):
-            value = argument.split("=", 1)[1]
-    return value
-
-
-def take_data(given: list[str]) -> str | None:
-    """Take DATA out of the arguments: the first that is neither an option nor a value of one.
-
-    An option without `=` has a value unless it is a switch; further numbers behind it are values too (a list), and
-    behind one that takes a list of names everything that is not the name of known data."""
-    position, model = 0, value_of(given, "model")
-    while position < len(given):
-        argument = given[position]
-        position += 1
-        if not argument.startswith("-"):
-            return given.pop(position - 1)
-        if "=" in argument or is_switch(argument, model):
-            continue
-        position += 1
-        names = argument in lists_of_names()
-        while position < len(given) and (is_number(given[position]) or (names and is_plain_name(given[position]))):
-            position += 1
-    return None
-
-
-def lists_of_names() -> set[str]:
-    """The options of a run that take any number of names, such as --classes cat dog."""
-    return {f"--{field.name}" for field in dataclasses.fields(Settings) if str(field.type).startswith("tuple[str")}
-
-
-def is_plain_name(text: str) -> bool:
-    """Whether this is neither an option nor the name of known data."""
-    return not text.startswith("-") and re.split("[:@]", text)[0] not in DEFAULTS
-
-
-def is_switch(option: str, model: str | None) -> bool:
-    """Whether this option takes no value: a field that is true or false, or its opposite."""
-    name = option.lstrip("-").replace("-", "_")
-    return name in ("h", "help") or name.rpartition(".")[2].startswith("no_") or name in switches(model)
-
-
-@functools.cache
-def switches(model: str | None) -> set[str]:
-    """Every field of a run, of any method or of this model, that is true or false, as an option is called."""
-    from semigrad.methods import METHODS, MODIFIERS
-    from semigrad.models import MODELS
-
-    plain: list[Any] = [Settings, Execution, Output, *METHODS.values()]
-    network = [MODELS[model]] if model in MODELS else list(MODELS.values())
-    named = [("", part) for part in plain] + [("model.", part) for part in network]
-    named += [(f"{name.replace('-', '_')}.", part) for name, part in MODIFIERS.items()]
-    return {
-        f"{prefix}{field.name}"
-        for prefix, part in named
-        for field in dataclasses.fields(part)
-        if "bool" in str(field.type)
-    }
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
+        return hint(word) if hint in (int, float, Path) else word
     except ValueError:
-        return False
-    return True
+        return word
 
 
-def hint_at_mistakes(method: str, given: list[str]) -> None:
-    """Say what tyro cannot know: whose options those are that the run's method does not have, and that a switch takes
-    no value."""
-    from semigrad.methods import METHODS
+def write_word(value: Any) -> str:
+    """The word that stands for a value, for `read_word` to read back."""
+    if isinstance(value, tuple | list):
+        return ",".join(re.sub(r"([\\,])", r"\\\1", write_word(item)) for item in value)
+    return "none" if value is None else str(value)
 
-    for option, value in itertools.pairwise(given):
-        if (
-            value.lower() in ("true", "false", "on", "off")
-            and option.startswith("--")
-            and is_switch(option, value_of(given, "model"))
-        ):
-            name = option.removeprefix("--").removeprefix("no-")
-            print(f"semigrad: {option} takes no value: write --{name} or --no-{name}.", file=sys.stderr)
-    for option in [argument.split("=")[0] for argument in given if argument.startswith("--")]:
-        field = option.lstrip("-").replace("-", "_")
-        owners = [name for name, cls in METHODS.items() if field in {f.name for f in dataclasses.fields(cls)}]
-        if owners and method.partition("+")[0] not in owners:
-            print(f"semigrad: {option} is an option of {', '.join(owners)}, not of {method}.", file=sys.stderr)
+
+def split_list(word: str) -> list[str]:
+    """Parts between commas; a comma that belongs to a name stands behind a backslash."""
+    parts = [""] if word else []
+    for piece in re.findall(r"\\.|,|[^\\,]+", word, re.DOTALL):
+        if piece == ",":
+            parts.append("")
+        else:
+            parts[-1] += piece[1:] if piece.startswith("\\") else piece
+    return parts
+
+
+# --- a verb whose options are one dataclass ---
+
+
+def parse(cls: type[Parsed], words: Sequence[str], verb: str) -> Parsed:
+    """The options of a verb, read and checked; everything wrong is said together. Prints help where it is asked for,
+    and leaves."""
+    options = options_of(cls)
+    named = [option for option in options if not option.is_positional]
+    line = take_apart(words, {option.name for option in named if option.is_switch})
+    if line.asks_help:
+        show_help(usage_of(verb, options), inspect.cleandoc(cls.__doc__ or ""), {"options": options})
+    problems = line.problems + unknown_options(line, named, verb)
+    values = values_of(named, line.behind, problems)
+    values |= _positional(options, line.alone, problems)
+    refuse(problems)
+    found = cls(**values)
+    refuse(value_problems(found))
+    return found
+
+
+def unknown_options(line: Line, known: Iterable[Option], verb: str) -> list[str]:
+    """A sentence for every option that nobody knows."""
+    names = {f"--{option.name}" for option in known}
+    others = [f"--{name}" for name in line.behind if f"--{name}" not in names]
+    return [unknown("option", name, names, see=f"{verb} --help") for name in others]
+
+
+def _positional(options: Sequence[Option], words: Sequence[str], problems: list[str]) -> dict[str, Any]:
+    """Values of the fields without a name, in their order."""
+    values: dict[str, Any] = {}
+    left = list(words)
+    for option in options:
+        if option.takes_many:
+            values[option.field] = tuple(read_word(word, get_args(get_args(option.hint)[0])[0]) for word in left)
+            left = []
+        elif option.is_positional and left:
+            word = left.pop(0)
+            values[option.field] = value = read_word(word, option.hint)
+            if not matches(value, option.hint):
+                problems.append(_misread(option, word))
+        elif option.is_positional and option.default is dataclasses.MISSING:
+            problems.append(f"{option.shown} is missing: {option.text}")
+    problems += stray_words(left)
+    return values
+
+
+def stray_words(words: Sequence[str]) -> list[str]:
+    """A sentence for words that belong to nothing."""
+    if not words:
+        return []
+    return [f"{' '.join(words)}: nothing takes this. A list is one word, with commas: --milestones 0.5,0.75."]
+
+
+# --- help ---
+
+INDENT = 30
+
+
+def usage_of(verb: str, options: Iterable[Option]) -> str:
+    places = [f"{option.shown}{' ...' if option.takes_many else ''}" for option in options if option.is_positional]
+    return " ".join([verb, *places, "[options]"])
+
+
+def show_help(usage: str, text: str, groups: Mapping[str, Sequence[Option]]) -> None:
+    """Print what there is, and leave."""
+    width = min(shutil.get_terminal_size().columns, 120)
+    paragraphs = [textwrap.fill(" ".join(part.split()), width) for part in text.split("\n\n")]
+    lines = [f"usage: {usage}", "", *paragraphs]
+    for title, options in groups.items():
+        lines += ["", f"{title}:"] if options else []
+        lines += [line for option in options for line in _help_lines(option, width)]
+    print("\n".join(lines))
+    sys.exit(0)
+
+
+def _help_lines(option: Option, width: int) -> list[str]:
+    head = f"  {_spelled(option)}"
+    text = option.text
+    if option.default not in (dataclasses.MISSING, ()):
+        text += f" (default: {_default(option)})"
+    below = textwrap.wrap(text, max(width - INDENT, 30), initial_indent="", subsequent_indent="") or [""]
+    if len(head) + 2 > INDENT:
+        return [head, *(" " * INDENT + line for line in below)]
+    first, *rest = below
+    return [f"{head:<{INDENT}}{first}", *(" " * INDENT + line for line in rest)]
+
+
+def _spelled(option: Option) -> str:
+    if option.is_positional:
+        return option.shown
+    return ", ".join(switch_words(option.name)) if option.is_switch else f"--{option.name} {_placeholder(option.hint)}"
+
+
+def _default(option: Option) -> str:
+    if isinstance(option.default, bool):
+        return "on" if option.default else "off"
+    return write_word(option.default)
+
+
+def _placeholder(hint: Any) -> str:
+    """What stands for the word in a help text."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if words := choices(hint):
+        others = [_placeholder(part) for part in arguments if part is not type(None) and not choices(part)]
+        return "|".join([*(other for other in others if origin is not Annotated), *words])
+    if origin is Annotated:
+        return _placeholder(arguments[0])
+    if origin is tuple:
+        return f"{_placeholder(arguments[0])},..."
+    if origin in (Union, types.UnionType):
+        return "|".join("none" if part is type(None) else _placeholder(part) for part in arguments)
+    return {int: "N", float: "X", Path: "PATH"}.get(hint, "NAME")

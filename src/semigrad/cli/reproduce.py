@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
 from rich.table import Table
 
 from semigrad.cli.show import print_table
@@ -17,6 +16,8 @@ from semigrad.cli.show import print_table
 if TYPE_CHECKING:
     from semigrad.experiments import Cell
     from semigrad.experiments.store import Outcome, Store
+from semigrad.cli.options import POSITIONAL, parse
+from semigrad.settings.fields import Count
 
 
 @dataclass(frozen=True)
@@ -25,38 +26,37 @@ class Options:
     and beyond the paper ablation-beta, ablation-operator, meta-plugin, realistic. Runs on record are not computed
     again, and an interrupted reproduction goes on where it stopped."""
 
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    name: Annotated[str, POSITIONAL]
     """Which one."""
     scale: Literal["smoke", "laptop", "paper"] = "laptop"
     """smoke: seconds, to see that everything runs; laptop: faithful miniatures in minutes; paper: its own settings."""
     seeds: int | None = None
-    """Seeds 0, 1, ... of each row; None: as many as the scale has. More can be added later."""
+    """Seeds 0, 1, ... of each row; none: as many as the scale has. More can be added later."""
     only: tuple[str, ...] = ()
     """Rows and columns to train; none: all. Of the others, what is on record is shown."""
-    jobs: int = 2
+    jobs: Count = 2
     """Runs at a time, each with one thread."""
     device: str = "cpu"
     """Where to compute: cpu, cuda, cuda:1, ..., or auto. The scale of the paper wants a GPU."""
     ray: str | None = None
     """Spread the runs over the Ray cluster at this address instead (needs ray; local: a cluster of this machine)."""
     out: Path | None = None
-    """Where the tables and the page go; None: results/NAME-SCALE."""
+    """Where the tables and the page go; none: results/NAME-SCALE."""
     pictures: Path | None = None
     """A folder for every chart of the page as an SVG and a PNG file of its own."""
     runs: Path = Path("runs/reproduce")
     """Where the runs go, with their weights."""
     records: Path = Path("docs/results/runs")
     """Where the small records of finished runs are."""
-    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    dry_run: bool = False
     """Only say what would be run, with which settings, and about how long it would take."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    json: bool = False
     """End stdout with one line of JSON."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad reproduce")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad reproduce")
 
-    from semigrad.errors import InputError
     from semigrad.experiments import EXPERIMENTS, find_experiment
     from semigrad.experiments.cost import plan_rows
     from semigrad.experiments.reproduce import pending, reproduce
@@ -64,8 +64,6 @@ def main(arguments: Sequence[str]) -> int:
     from semigrad.folder.files import check_writable
     from semigrad.training.setup import pick_device
 
-    if options.jobs < 1:
-        raise InputError(f"jobs must be at least 1; given: {options.jobs}.")
     experiment = find_experiment(options.name, EXPERIMENTS)
     store = Store(options.records)
     chosen, waiting = pending(experiment, options.scale, store=store, seeds=options.seeds, only=options.only)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import tyro
+from semigrad.cli.options import parse
+from semigrad.settings.fields import Count
 
 
 @dataclass(frozen=True)
@@ -18,23 +19,20 @@ class Options:
 
     out: Path = Path("runs/theory")
     """Where the pictures go."""
-    seeds: int = 5
+    seeds: Count = 5
     """Seeds of the unlabeled batches in Theorem 2."""
-    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    quick: bool = False
     """A small version to see that everything works; its numbers mean little."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    options = tyro.cli(Options, args=list(arguments), prog="semigrad theory")
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad theory")
 
-    from semigrad.errors import InputError
     from semigrad.folder.files import make_folder
     from semigrad.report import theory as pictures
     from semigrad.report import theory_text as text
     from semigrad.theory.study import FULL, QUICK, prepare
 
-    if options.seeds < 1:
-        raise InputError(f"seeds must be at least 1; given: {options.seeds}.")
     make_folder(options.out)
     started, out = time.monotonic(), options.out
 

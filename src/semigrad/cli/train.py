@@ -2,100 +2,117 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import os
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from semigrad.cli.options import Output, Selection, hint_at_mistakes, read_config, take_data, value_of
+from semigrad.cli.options import Line, Option, options_of, show_help, stray_words, values_of
 from semigrad.errors import InputError
 from semigrad.settings import Execution, Settings
-from semigrad.settings.recipes import DEFAULTS
+from semigrad.settings.fields import refuse
+from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULT_MODEL, DEFAULTS
 
 if TYPE_CHECKING:
-    from semigrad.core import Modifier
     from semigrad.run import Run
 
-PROG = "semigrad train DATA"
-DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, imagenet:PATH@10%, npz:PATH ...
-(see `semigrad list data`). Options of a method: semigrad train --method NAME --help"""
+USAGE = "semigrad train DATA [options]"
+DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, imagenet:PATH@10%, npz:PATH ... (see
+`semigrad list data`). Options of a method: semigrad train --method NAME --help"""
 
 
-def main(arguments: Sequence[str]) -> int:
-    given = list(arguments)
-    chosen = {name: value_of(given, name) for name in ("method", "model", "recipe", "config")}
-    asks_help = bool({"-h", "--help"} & set(given))
-    data = take_data(given)
-    if asks_help and data is None and not any(chosen.values()):
-        print_common_help()
-    file = chosen["config"] or begun_run(given)
-    config = read_config(Path(file)) if file else {}
-    data = data or config.get("data") or ("digits@40" if asks_help else None)
-    if data is None:
-        raise InputError(f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}.")
+@dataclass(frozen=True)
+class Selection:
+    """What to train."""
 
-    from semigrad.run import configure
+    method: str = DEFAULT_METHOD
+    """The method's name (semigrad list methods); its own fields are options too."""
+    model: str = DEFAULT_MODEL
+    """The network's name (semigrad list models); its fields are options with model. in front."""
+    recipe: str | None = None
+    """Named settings (semigrad list recipes)."""
+    config: Path | None = None
+    """A TOML file, or another run's run.json, with settings under their names."""
 
-    names = {name: chosen[name] for name in ("method", "model") if chosen[name]}
-    run, execution, output = parse_flags(configure(data, recipe=chosen["recipe"], config=config, **names), given)
+
+@dataclass(frozen=True)
+class Output:
+    """What comes out, and where."""
+
+    out: Path | None = None
+    """The run's folder; none: runs/ and a name of its own."""
+    resume: bool = False
+    """Go on with the run in that folder where it stopped."""
+    report: bool = True
+    """Write report.html, a page on the run."""
+    json: bool = False
+    """End stdout with one line of JSON."""
+
+
+COMMON: list[Option] = [option for part in (Selection, Execution, Output) for option in options_of(part)]
+"""What is told to the command and is none of the run's settings."""
+
+
+def main(words: Sequence[str]) -> int:
+    if words and set(words) <= {"-h", "--help"}:
+        show_common_help()
+
+    from semigrad.cli.words import layer_of, take_train_apart  # here, because torch is slow to load
+    from semigrad.run import configure, layers_below
+
+    line = take_train_apart(words, COMMON)
+    problems = list(line.problems)
+    output = Output(**values_of(options_of(Output), line.behind, problems))
+    execution = Execution(**values_of(options_of(Execution), line.behind, problems))
+    chosen = Selection(**values_of(options_of(Selection), line.behind, problems))
+    config = content_of(chosen, output)
+    data = data_of(line, config, problems)
+    below = layers_below(data, chosen.recipe, config)
+    layer = layer_of(line, below, COMMON, problems)
+    refuse(problems)
+    run = configure(data, recipe=chosen.recipe, config=config, **layer)
+    if line.asks_help:
+        show_help_on(run, chosen)
     return carry_out(run, execution, output)
 
 
-def begun_run(given: list[str]) -> str | None:
-    """The run.json of the folder that is to be resumed: what it says need not be said again."""
-    out = value_of(given, "out")
-    path = os.path.join(out, "run.json") if out and "--resume" in given else ""
-    return path if os.path.isfile(path) else None
+def data_of(line: Line, config: dict[str, Any], problems: list[str]) -> str:
+    """DATA, from the command line or a file."""
+    problems += stray_words(line.alone[1:])
+    given = line.alone[0] if line.alone else config.get("data")
+    if given is None and not line.asks_help:
+        refuse([*problems, f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}."])
+    return str(given or "digits@40")
 
 
-def parse_flags(base: Run, given: list[str]) -> tuple[Run, Execution, Output]:
-    """Lay the flags over a run whose values are the defaults that --help shows."""
-    from semigrad.methods import parts as parts_of
-    from semigrad.run import Run
+def content_of(chosen: Selection, output: Output) -> dict[str, Any]:
+    """What the file of settings says, or the run in the folder that is to be resumed: it need not be said again."""
+    from semigrad.folder.run_folder import RUN
 
-    settings = Settings(**{f.name: getattr(base, f.name) for f in dataclasses.fields(Settings)})
-    host, modifiers = parts_of(base.method)
-    name, *modifier_names = base.method_name.split("+")
-    own = [open_modifier(modifier) for modifier in modifiers]
-    parts: list[tuple[str, Any, Any]] = [
-        ("selection", tyro.conf.OmitArgPrefixes[Selection], Selection(base.method_name, base.model_name)),
-        ("model", type(base.model), base.model),
-        ("training", tyro.conf.OmitArgPrefixes[Settings], settings),
-        ("execution", tyro.conf.OmitArgPrefixes[Execution], Execution()),
-        ("output", tyro.conf.OmitArgPrefixes[Output], Output()),
-        (f"method_{name}", tyro.conf.OmitArgPrefixes[type(host)], host),  # type: ignore[misc]
-        *((part, type(options), options) for part, options in zip(modifier_names, own, strict=True)),
-    ]
-    fields = [(name.replace("-", "_"), kind) for name, kind, _ in parts]
-    options = dataclasses.make_dataclass("Options", fields)
-    defaults = options(*[default for *_, default in parts])
+    begun = output.out / RUN if output.out and output.resume else None
+    file = chosen.config or (begun if begun and begun.is_file() else None)
+    return read_config(file) if file else {}
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The content of a TOML file, or of a run.json."""
     try:
-        parsed = tyro.cli(options, args=given, default=defaults, prog=PROG, description=DESCRIPTION)
-    except SystemExit:
-        hint_at_mistakes(base.method_name, given)
-        raise
-    _, model, training, execution, output, method, *changed = (getattr(parsed, name) for name, _ in fields)
-    for modifier, options in zip(modifiers, changed, strict=True):
-        method = type(modifier)(method, **{f.name: getattr(options, f.name) for f in own_fields(modifier)})
-    flat = {f.name: getattr(training, f.name) for f in dataclasses.fields(Settings)}
-    return Run(data=base.data, method=method, model=model, **flat), execution, output
-
-
-def own_fields(modifier: Modifier) -> list[dataclasses.Field[Any]]:
-    """The fields that are a modifier's own."""
-    return [f for f in dataclasses.fields(modifier) if f.name != "host"]
-
-
-def open_modifier(modifier: Modifier) -> Any:
-    """The modifier's own fields as options: the same class with a host that is no option."""
-    hidden = [("host", tyro.conf.Suppress[tyro.conf.Fixed[object]])]
-    kind = dataclasses.make_dataclass(type(modifier).__name__, hidden, bases=(type(modifier),), frozen=True)
-    return kind(None, **{f.name: getattr(modifier, f.name) for f in own_fields(modifier)})
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Cannot read the file {path}: it is no text.") from error
+    except ValueError as error:
+        raise InputError(f"Cannot read the file {path}: {error}.") from error
+    run = content.get("run", content) if isinstance(content, dict) else content
+    if not isinstance(run, dict):
+        raise InputError(f"The file {path} must hold a table of settings.")
+    if not isinstance(run.get("data", ""), str):
+        raise InputError(f"In the file {path}, data takes a text such as 'digits@40'; given: {run['data']!r}.")
+    return run
 
 
 def carry_out(run: Run, execution: Execution, output: Output) -> int:
@@ -130,15 +147,28 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Common:
-    selection: tyro.conf.OmitArgPrefixes[Selection]
-    training: tyro.conf.OmitArgPrefixes[Settings]
-    execution: tyro.conf.OmitArgPrefixes[Execution]
-    output: tyro.conf.OmitArgPrefixes[Output]
+def show_common_help() -> None:
+    """The options that every method has; without torch."""
+    groups = {"what to train": Selection, "training": Settings, "execution": Execution, "output": Output}
+    show_help(USAGE, DESCRIPTION, {title: options_of(part) for title, part in groups.items()})
 
 
-def print_common_help() -> None:
-    """Print the options that every method has, without loading torch, and leave."""
-    defaults = Common(Selection(), Settings(), Execution(), Output())
-    tyro.cli(Common, args=["--help"], default=defaults, prog=PROG, description=DESCRIPTION)
+def show_help_on(run: Run, chosen: Selection) -> None:
+    """All options of a run, with its own values as the defaults."""
+    from semigrad.methods import parts
+
+    host, modifiers = parts(run.method)
+    names = run.method_name.split("+")
+    groups = {
+        "what to train": options_of(Selection(run.method_name, run.model_name, chosen.recipe, chosen.config)),
+        f"method {names[0]}": options_of(host),
+    }
+    for name, modifier in zip(names[1:], modifiers, strict=True):
+        groups[f"modifier {name}"] = options_of(modifier, f"{name}.", without=("host",))
+    groups |= {
+        f"network {run.model_name}": options_of(run.model, "model."),
+        "training": options_of(run, without=("data", "method", "model")),
+        "execution": options_of(Execution),
+        "output": options_of(Output),
+    }
+    show_help(USAGE, DESCRIPTION, groups)

@@ -20,13 +20,19 @@ from semigrad.models import Network
 from semigrad.run import Run, from_layers
 
 
-def load_run(path: Path) -> Run:
-    """The run whose folder this is."""
-    file, advice = RunFolder(path)[RUN], "Give the folder of a run, such as one below runs/."
+def open_folder(path: Path) -> RunFolder:
+    """The folder of a run, begun or finished."""
+    folder, advice = RunFolder(path), "Give the folder of a run, such as one below runs/."
     if not path.is_dir():
         raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")
-    if not file.exists():
+    if not folder[RUN].exists():
         raise InputError(f"{path} holds no run: there is no {RUN} in it. {advice}")
+    return folder
+
+
+def load_run(path: Path) -> Run:
+    """The run whose folder this is."""
+    file = open_folder(path)[RUN]
     description = read_json(file).get("run")
     if not isinstance(description, dict) or not isinstance(description.get("data"), str):
         raise InputError(f"{file} describes no run.")
@@ -35,7 +41,7 @@ def load_run(path: Path) -> Run:
 
 def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
     """The network that answers, with its weights, and the names of its classes."""
-    folder = RunFolder(path)
+    folder = open_folder(path)
     if not folder[MODEL].exists():
         raise InputError(
             f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."

@@ -33,8 +33,8 @@ class TemporalEnsembling(Method):
 
     paper: ClassVar[str] = "Laine, Aila: Temporal Ensembling for Semi-Supervised Learning, 2017"
 
-    decay: ShareBelowOne = 0.6
-    """Decay α of the average of an example's predictions, for each of its visits."""
+    keep: ShareBelowOne = 0.6
+    """Share α of the average of an example's predictions that stays at each of its visits."""
     weight: NotNegative = 1.0
     """Weight w of the squared error, summed over the classes, at the end of the ramp."""
     ramp: NotNegative = 0.2
@@ -58,7 +58,7 @@ class TemporalEnsembling(Method):
         z = memory.get_buffer("ensemble")[batch.unlabeled_index]
         visits = memory.get_buffer("visits")[batch.unlabeled_index].to(z)
         visited = visits > 0
-        corrected = z / (1 - self.decay ** visits.clamp(min=1))[:, None]
+        corrected = z / (1 - self.keep ** visits.clamp(min=1))[:, None]
         uniform = torch.full_like(z, 1 / z.shape[1])  # it has no weight, but must be on the simplex
         return {"targets": torch.where(visited[:, None], corrected, uniform), "weights": visited.to(z)}
 
@@ -80,5 +80,5 @@ class TemporalEnsembling(Method):
         rows, place, count = torch.unique(index, return_inverse=True, return_counts=True)
         total = ensemble.new_zeros(len(rows), p.shape[1]).index_add_(0, place, p.to(ensemble))
         mean = total / count[:, None]
-        ensemble[rows] = self.decay * ensemble[rows] + (1 - self.decay) * mean
+        ensemble[rows] = self.keep * ensemble[rows] + (1 - self.keep) * mean
         visits[rows] += 1

@@ -26,7 +26,7 @@ class MLP(Model):
     """probability of dropout behind each hidden layer"""
     activation: Activation = "relu"
     """nonlinearity of the hidden layers"""
-    norm: bool = True
+    batch_norm: bool = True
     """BatchNorm before each activation"""
 
     def __post_init__(self) -> None:
@@ -36,8 +36,10 @@ class MLP(Model):
         layers: list[nn.Module] = []
         width = task.shape[0]
         for _ in range(self.depth):
-            layers += [nn.Linear(width, self.width, bias=not self.norm)]  # torch's initial weights, here and below
-            layers += [nn.BatchNorm1d(self.width)] if self.norm else []
+            layers += [
+                nn.Linear(width, self.width, bias=not self.batch_norm)
+            ]  # torch's initial weights, here and below
+            layers += [nn.BatchNorm1d(self.width)] if self.batch_norm else []
             layers += [nn.ReLU() if self.activation == "relu" else nn.Tanh(), nn.Dropout(self.drop)]
             width = self.width
         head = nn.Linear(width, len(task.classes))

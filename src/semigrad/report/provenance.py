@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from semigrad.cli.words import command_of
 from semigrad.data import SOURCES
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
@@ -28,41 +28,6 @@ def again(run: Run, own_network: str | None, other_data: bool) -> tuple[str, str
             command_of(run),
         )
     return "The same run again:", command_of(run)
-
-
-def command_of(run: Run) -> str:
-    """The shortest `semigrad train` that gives this run: only what differs from the defaults of its data."""
-    described = run.to_dict()
-    words = ["semigrad", "train", run.data]
-    base = configure(run.data).to_dict()
-    for part in ("method", "model"):
-        if described[part]["name"] != base[part]["name"]:
-            words += [f"--{part}", described[part]["name"]]
-    base = configure(run.data, method=run.method_name, model=run.model_name).to_dict()
-    for name, value in described.items():
-        if name not in ("data", "method", "model") and value != base[name]:
-            words += _flag(name, value)
-    words += _fields(described["method"], base["method"], "")
-    words += _fields(described["model"], base["model"], "model.")
-    return shlex.join(words)
-
-
-def _fields(given: Mapping[str, Any], base: Mapping[str, Any], prefix: str) -> list[str]:
-    words = []
-    for name, value in given.items():
-        if isinstance(value, Mapping):
-            words += _fields(value, base[name], f"{name}.")
-        elif name != "name" and value != base[name]:
-            words += _flag(f"{prefix}{name}", value)
-    return words
-
-
-def _flag(name: str, value: Any) -> list[str]:
-    option = name.replace("_", "-")
-    if isinstance(value, bool):
-        before, dot, last = option.rpartition(".")
-        return [f"--{option}" if value else f"--{before}{dot}no-{last}"]
-    return [f"--{option}", *map(str, value)] if isinstance(value, list) else [f"--{option}", str(value)]
 
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from semigrad.errors import InputError
@@ -103,9 +104,9 @@ def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str
     """A sentence for every value whose type is not the field's."""
     hints = hints_of(cls)
     return [
-        f"{prefix}{name} takes {_words(hints[name])}; given: {value!r}."
+        f"{prefix}{name} takes {in_words(hints[name])}; given: {value!r}."
         for name, value in values.items()
-        if name in hints and not _matches(value, hints[name])
+        if name in hints and not matches(value, hints[name])
     ]
 
 
@@ -126,30 +127,35 @@ def _names(hint: Any, kind: type) -> bool:
     return hint is kind or any(_names(part, kind) for part in typing.get_args(hint))
 
 
-def _matches(value: Any, hint: Any) -> bool:
+def matches(value: Any, hint: Any) -> bool:
+    """Whether a value is of a field's type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _matches(value, arguments[0]) and (not (words := choices(hint)) or value in words)
+        return matches(value, arguments[0]) and (not (words := choices(hint)) or value in words)
     if origin is typing.Literal:
         return value in arguments
     if origin is tuple:
-        return isinstance(value, tuple) and all(_matches(item, arguments[0]) for item in value)
+        return isinstance(value, tuple) and all(matches(item, arguments[0]) for item in value)
     if arguments:  # a union
-        return any(_matches(value, argument) for argument in arguments)
+        return any(matches(value, argument) for argument in arguments)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
-def _words(hint: Any) -> str:
+def in_words(hint: Any) -> str:
+    """What a field of this type takes, as a sentence has it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated and not choices(hint):
-        return _words(arguments[0])
+        return in_words(arguments[0])
     if origin in (typing.Literal, Annotated):
         return " or ".join(repr(word) for word in choices(hint))
     if origin is tuple:
-        return f"a list of {_words(arguments[0]).removeprefix('a ')}s"
+        return f"a list of {in_words(arguments[0]).removeprefix('a ')}s"
     if arguments:
-        return " or ".join(_words(argument) for argument in arguments)
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
+        return " or ".join(in_words(argument) for argument in arguments)
+    words = {
+        int: "a whole number", float: "a number", bool: "true or false", str: "a text", Path: "a path",
+        type(None): "nothing",
+    }  # fmt: skip
     return words.get(hint, str(hint))

@@ -23,7 +23,7 @@ from semigrad.training.training import Training
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "small-conv (BatchNorm)": {"name": "small-conv", "drop": 0.25},
-    "tanh MLP (no norm)": {"name": "mlp", "activation": "tanh", "norm": False, "width": 64, "depth": 1},
+    "tanh MLP (no norm)": {"name": "mlp", "activation": "tanh", "batch_norm": False, "width": 64, "depth": 1},
 }
 WEIGHT_DECAYS = (0.0, 1e-4, 1e-2)
 

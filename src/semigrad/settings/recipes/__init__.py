@@ -8,7 +8,9 @@ from __future__ import annotations
 from semigrad.settings.recipes.originals import ORIGINALS
 from semigrad.settings.recipes.paper import PAPER, Layer
 
-__all__ = ["DEFAULTS", "RECIPES", "Layer"]
+__all__ = ["DEFAULTS", "DEFAULT_METHOD", "DEFAULT_MODEL", "RECIPES", "Layer"]
+
+DEFAULT_METHOD, DEFAULT_MODEL = "meta-gradient", "small-conv"
 
 _SMALL_IMAGES: Layer = {"steps": 2000, "batch": 64, "warmup": 0.075}
 
@@ -16,8 +18,8 @@ DEFAULTS: dict[str, Layer] = {
     "digits": {"steps": 800, "batch": 64, "warmup": 0.075},
     "cifar10": _SMALL_IMAGES,
     "cifar100": _SMALL_IMAGES,
-    "svhn": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
-    "svhn-extra": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": "meta-gradient", "gamma": 0.1}},
+    "svhn": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": DEFAULT_METHOD, "gamma": 0.1}},
+    "svhn-extra": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": DEFAULT_METHOD, "gamma": 0.1}},
     "imagenet": {"steps": 10_000, "batch": 128, "warmup": 0.01, "model": {"name": "resnet-18"}},
     "folder": {"steps": 1000, "warmup": 0.075},
     "npz": {"steps": 1000, "warmup": 0.075},

@@ -48,7 +48,7 @@ _LAINE_CIFAR100: Layer = {**_LAINE, "steps": 300 * CIFAR // 100, "batch": 20, "u
 _LAINE_SVHN: Layer = {**_LAINE, "steps": 300 * 733, "batch": 1, "unlabeled_batch": 99}
 
 _PI: Layer = {"name": "pi-model", "ramp": 80 / 300, "whole_batch": True, "joint": True}
-_ENSEMBLE: Layer = {"name": "temporal-ensembling", "decay": 0.6, "ramp": 80 / 300, "whole_batch": True, "joint": True}
+_ENSEMBLE: Layer = {"name": "temporal-ensembling", "keep": 0.6, "ramp": 80 / 300, "whole_batch": True, "joint": True}
 
 # The weight is 100 (temporal ensembling: 30, on CIFAR-100 100) times the share of labeled images in a batch, so that it
 # keeps its proportion to the labeled term.
