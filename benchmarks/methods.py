@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-import tyro
 from rich.console import Console
 
+from semigrad.cli import guarded
+from semigrad.cli.options import POSITIONAL, parse
 from semigrad.core import Clock
 from semigrad.experiments.cost import method_passes
 from semigrad.experiments.tuned import TUNED, TUNED_FILE
@@ -79,9 +80,9 @@ def rows() -> dict[str, Fields]:
 class Options:
     """All methods under one protocol."""
 
-    work: tyro.conf.Positional[Literal["tune", "table", "cost"]]
+    work: Annotated[Literal["tune", "table", "cost"], POSITIONAL]
     """What to do."""
-    data: tyro.conf.Positional[str] = "digits@40"
+    data: Annotated[str, POSITIONAL] = "digits@40"
     """The data and labels."""
     rows: Literal["all", "table1"] = "all"
     """All rows, or those of the paper's Table 1."""
@@ -92,17 +93,18 @@ class Options:
     jobs: int = 2
     """Runs at a time, each with one thread."""
     steps: int | None = None
-    """Steps of each run; None: the default of the data."""
+    """Steps of each run; none: the default of the data."""
     untuned: bool = False
     """Default fields, not the chosen ones."""
     out: Path = Path("runs/methods")
     """Where the runs go."""
 
 
-def main(options: Options) -> None:
+def main(options: Options) -> int:
     names = list(TABLE1) if options.rows == "table1" else list(rows())
     names = [name for name in names if not options.only or name in options.only]
     {"tune": tune, "table": table, "cost": cost}[options.work](options, names)
+    return 0
 
 
 def run_for(options: Options, fields: Fields, **settings: Any) -> Run:
@@ -198,4 +200,4 @@ def whole_step(options: Options, name: str) -> Callable[[], None]:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
-    main(tyro.cli(Options))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/methods.py"))))

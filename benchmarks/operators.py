@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import tyro
 from torch import Tensor, nn
 
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
 from semigrad.core import Batch, Clock
 from semigrad.metagrad import meta_gradient, meta_pseudo_labels
 from semigrad.metagrad.check import check_metagrad
@@ -40,7 +42,7 @@ class Options:
     """Meta steps over which memory is watched."""
 
 
-def main(options: Options) -> None:
+def main(options: Options) -> int:
     torch.set_num_threads(1)
     run = configure(options.data, model=options.model, batch=options.batch, lr=0.02)
     setup = set_up(run, "cpu")
@@ -56,6 +58,7 @@ def main(options: Options) -> None:
     compare_parts(setup.net, x, y, u)
     print(f"\nresident memory over {options.steps} meta steps")
     watch_memory(setup.net, x, y, u, options.steps)
+    return 0
 
 
 def train_a_little(run: Any, setup: Any, batches: Any, steps: int) -> None:
@@ -99,4 +102,4 @@ def watch_memory(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, steps: int) ->
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/operators.py"))))

@@ -8,14 +8,16 @@ is a median over the rounds."""
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import tyro
 
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
 from semigrad.core import Clock
 from semigrad.run import configure
 from semigrad.training.setup import set_up
@@ -47,7 +49,7 @@ class Options:
     """Threads of the processor."""
 
 
-def main(options: Options) -> None:
+def main(options: Options) -> int:
     torch.set_num_threads(options.threads)
     works = {"forward pass": forward_pass(options)}
     works |= {name: whole_step(options, method) for name, method in METHODS.items()}
@@ -61,6 +63,7 @@ def main(options: Options) -> None:
     print(f"{options.model} on {options.data}, batch {options.batch}, {options.threads} thread(s)")
     for name, seconds in cost.items():
         print(f"{name:<26} {1000 * seconds:8.2f} ms  {seconds / cost['forward pass']:6.1f} forward passes")
+    return 0
 
 
 def forward_pass(options: Options) -> Callable[[], None]:
@@ -92,4 +95,4 @@ def whole_step(options: Options, method: dict[str, Any]) -> Callable[[], None]:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/step_cost.py"))))

@@ -9,7 +9,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from semigrad.errors import InputError, unknown
 from semigrad.training.signals import Stopped
@@ -50,11 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(semigrad.__version__)
         return 0
+    return guarded(lambda: carry_out(given[0], given[1:]))
+
+
+def carry_out(verb: str, words: Sequence[str]) -> int:
+    if verb not in VERBS:
+        raise InputError(unknown("command", verb, VERBS))
+    code: int = importlib.import_module(VERBS[verb][0]).main(words)
+    return code
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """The exit code of some work; whatever ends it is said in a few words on stderr."""
     try:
-        if given[0] not in VERBS:
-            raise InputError(unknown("command", given[0], VERBS))
-        module = importlib.import_module(VERBS[given[0]][0])
-        code: int = module.main(given[1:])
+        code = work()
         sys.stdout.flush()
         return code
     except BrokenPipeError:

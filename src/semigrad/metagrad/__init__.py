@@ -100,14 +100,17 @@ def meta_pseudo_labels(
     Returns (B_u, classes), detached. The network, its buffers, `.grad`s and mode and the random state are left
     bit-identical. In a loop of your own:
 
-        for (x, y), u in zip(labeled, unlabeled):
-            lr = optimizer.param_groups[0]["lr"]
-            targets = meta_pseudo_labels(net, x, y, u, lr=lr)
-            loss = F.cross_entropy(net(x), y)
-            loss = loss + (net(u).softmax(1) - targets).square().sum(1).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+    >>> net = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 3))
+    >>> x, y, u = torch.randn(8, 5), torch.arange(8) % 3, torch.randn(12, 5)
+    >>> optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    >>> for _ in range(10):
+    ...     targets = meta_pseudo_labels(net, x, y, u, lr=optimizer.param_groups[0]["lr"])
+    ...     loss = F.cross_entropy(net(x), y) + (net(u).softmax(1) - targets).square().sum(1).mean()
+    ...     optimizer.zero_grad()
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> targets.shape, targets.requires_grad
+    (torch.Size([12, 3]), False)
     """
     check_word("scale", scale, Scale)
     check_word("projection", project or "none", Projection)
@@ -134,7 +137,14 @@ def meta_gradient(
     **options: Unpack[Options],
 ) -> Tensor:
     """∇ỹ of Equation 11 in its derived scale, (B_u, classes): how the labeled loss after a step on u with learning rate
-    `lr` changes with each entry of the pseudo-labels. Arguments as for `meta_pseudo_labels`."""
+    `lr` changes with each entry of the pseudo-labels. Arguments as for `meta_pseudo_labels`.
+
+    >>> net = nn.Linear(5, 3).double()
+    >>> x, y, u = torch.randn(8, 5).double(), torch.arange(8) % 3, torch.randn(12, 5).double()
+    >>> exact = meta_gradient(net, x, y, u, lr=0.1)
+    >>> torch.allclose(exact, meta_gradient(net, x, y, u, lr=0.1, operator=Unrolled()))
+    True
+    """
     if isinstance(operator, Lookahead):
         raise ValueError(
             "Lookahead predicts labels and has no gradient; use ForwardMode, FiniteDifference or Unrolled."

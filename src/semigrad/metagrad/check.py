@@ -55,7 +55,14 @@ def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mod
     ArithmeticError where ForwardMode and Unrolled differ by more than 1e-5 (float32) or 1e-10 (float64); warns of a
     finite difference that is more than 5 % off or points elsewhere. Where some operation has no forward-mode rule, the
     row is missing and the finite difference is the only witness. Lookahead has no gradient of its own: its row compares
-    (f − ŷ)/s at a step of 1e-4."""
+    (f − ŷ)/s at a step of 1e-4.
+
+    >>> net = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 3)).double()
+    >>> x, y, u = torch.randn(8, 5).double(), torch.arange(8) % 3, torch.randn(12, 5).double()
+    >>> check = check_metagrad(net, x, y, u, show=False)
+    >>> [row.operator for row in check.rows], check.rows[1].error < 1e-10
+    (['Unrolled', 'ForwardMode', 'FiniteDifference', 'Lookahead'], True)
+    """
     works = _works(net, x, y, u, mode)
     try:
         works["ForwardMode"]()

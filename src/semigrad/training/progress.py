@@ -16,12 +16,36 @@ from semigrad.folder.metrics import ERRORS, terms_in
 
 
 class Progress(Protocol):
-    """Who is told how a run goes."""
+    """Who is told how a run goes. This is where one's own logging gets in: give `train` an object with these four
+    functions, such as a `Quiet` with some of them replaced.
 
-    def note(self, text: str) -> None: ...
-    def begin(self, plan: list[str], steps: int, done: int) -> None: ...
-    def step(self, done: int, figures: Mapping[str, float]) -> None: ...
-    def end(self) -> None: ...
+    >>> import csv
+    >>> class Table(Quiet):
+    ...     def begin(self, plan, steps, done):
+    ...         self.file = open(folder / "losses.csv", "w", newline="")
+    ...         self.table = csv.writer(self.file)
+    ...     def step(self, done, figures):  # or: wandb.log(dict(figures), step=done)
+    ...         self.table.writerow([done, figures["loss"]])
+    ...     def end(self):
+    ...         self.file.close()
+    >>> run = configure("digits@40", method="supervised", steps=5)
+    >>> result = train(run, folder / "logged", progress=Table())
+    >>> len((folder / "losses.csv").read_text().splitlines())
+    5
+    """
+
+    def note(self, text: str) -> None:
+        """Something worth knowing that is no error."""
+
+    def begin(self, plan: list[str], steps: int, done: int) -> None:
+        """Training starts: what it will do, in sentences; steps in all, and how many were done before."""
+
+    def step(self, done: int, figures: Mapping[str, float]) -> None:
+        """A step was taken: the figures since the last line of metrics.jsonl, or that line itself, which has a
+        `step`."""
+
+    def end(self) -> None:
+        """Training is over, one way or another."""
 
 
 class Quiet:
