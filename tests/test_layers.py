@@ -18,6 +18,8 @@ LAYERS = [
     {"training"},
     {"theory"},
     {"experiments"},
+    {"cli.options"},
+    {"cli.words"},
     {"report"},
     {"cli"},
 ]
@@ -26,11 +28,16 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 
 def module_of(path: Path) -> str:
-    return path.relative_to(ROOT).with_suffix("").parts[0]
+    return room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def room_of(module: str) -> str:
+    """The row's entry that a module of ours belongs to: itself where it has one, else its room."""
+    return module if any(module in layer for layer in LAYERS) else module.split(".")[0]
 
 
 def imported(path: Path) -> set[str]:
-    """First-level modules of ours that a file imports, also inside functions."""
+    """The rooms of ours that a file imports from, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
@@ -40,7 +47,7 @@ def imported(path: Path) -> set[str]:
                 names = [f"semigrad.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("semigrad.")}
+        found |= {room_of(name.removeprefix("semigrad.")) for name in names if name.startswith("semigrad.")}
     return found
 
 

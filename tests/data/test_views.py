@@ -43,7 +43,7 @@ class Misspelled(Supervised):
 def test_a_method_that_asks_for_one_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(METHODS, "misspelled", Misspelled)
     assert cli("train", "digits@40", "--method", "misspelled", "--out", tmp_path / "run") == 2
-    assert "Did you mean 'strong'\?" in capsys.readouterr().err
+    assert "Did you mean 'strong'?" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
