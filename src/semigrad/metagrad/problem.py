@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn import functional as F
 
 from semigrad.core import random_state_kept, seed_network
@@ -115,14 +116,26 @@ def gradients(loss: Tensor, leaves: Parameters, create_graph: bool = False) -> P
 @contextlib.contextmanager
 def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[int]:
     """The network in `mode`, outside autocast (which would compare cached weights), with layers whose declared gradient
-    is not that of their function (shake-shake) using the true one; yields a seed for dropout masks. Afterwards every
-    module's mode and the random state are as before."""
+    is not that of their function (shake-shake) using the true one, and attention by plain products; yields a seed for
+    dropout masks. Afterwards every module's mode and the random state are as before."""
     check_word("mode", mode, Mode)
     with random_state_kept(device), modes_kept(net):
         seed = int(torch.randint(2**62, ()))
         net.train(mode == "train")
-        with torch.autocast(device.type, enabled=False), exact_gradients():
+        with torch.autocast(device.type, enabled=False), exact_gradients(), plain_attention():
             yield seed
+
+
+@contextlib.contextmanager
+def plain_attention() -> Iterator[None]:
+    """Torch's fast kernels for attention have no second derivative and no forward-mode rule; the plain one has both."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def check_word(kind: str, given: object, words: object) -> None:
