@@ -162,3 +162,52 @@ def test_train_mode_is_reproducible_by_seed(make_task):
         outputs.append((logits.detach(), net.body[0].weight.grad.clone()))
     assert all(torch.equal(first, second) for first, second in zip(outputs[0], outputs[1], strict=True))
     assert not torch.equal(outputs[0][0], outputs[2][0])
+
+
+def plainly(net, x):
+    """The network of the semi-supervised papers in eval mode, written down operation by operation; the shortcut of a
+    stage that halves the image is one convolution in two groups over every second pixel and its diagonal neighbor."""
+    h = net.body[0](net.normalize(x))
+    for block in net.body[1:13]:
+        branches = [
+            branch[5](branch[4](branch[2](branch[1](h.relu())).relu())) for branch in (block.first, block.second)
+        ]
+        if isinstance(block.shortcut, ShiftedShortcut):
+            both = torch.cat([h[:, :, ::2, ::2], h[:, :, 1::2, 1::2]], 1).relu()
+            weight = torch.cat([block.shortcut.straight.weight, block.shortcut.shifted.weight])
+            bias = torch.cat([block.shortcut.straight.bias, block.shortcut.shifted.bias])
+            h = block.shortcut.norm(nn.functional.conv2d(both, weight, bias, groups=2))
+        else:
+            h = block.shortcut(h)
+        h = h + (branches[0] + branches[1]) / 2
+    return net.head(nn.functional.avg_pool2d(h, h.shape[-1]).flatten(1))
+
+
+def test_the_default_is_the_network_of_the_semi_supervised_papers(make_task):
+    torch.manual_seed(0)
+    net = ShakeShake26().build(make_task((3, 16, 16))).double()
+    x = torch.rand(2, 3, 16, 16).double()
+    net.train()(x)  # running statistics of its own
+    net.eval()
+    with torch.no_grad():
+        assert torch.allclose(net(x), plainly(net, x), rtol=1e-12, atol=1e-13)
+        assert not any(isinstance(layer, nn.ReLU) for layer in net.body)
+
+
+def test_shortcuts_start_as_one_convolution_whose_outputs_all_count(make_task):
+    torch.manual_seed(0)
+    net = ShakeShake26().build(make_task((3, 16, 16)))
+    for shortcut in (layer for layer in net.modules() if isinstance(layer, ShiftedShortcut)):
+        filters = 2 * shortcut.straight.out_channels
+        for half in (shortcut.straight, shortcut.shifted):
+            assert half.weight.std().item() == pytest.approx((2 / filters) ** 0.5, rel=0.02)
+            bound = half.in_channels**-0.5
+            assert half.bias.abs().max() <= bound
+            assert half.bias.std().item() == pytest.approx(bound / 3**0.5, rel=0.2)
+
+
+def test_gastaldis_own_has_batch_norm_in_front_and_relu_behind(make_task):
+    net = ShakeShake26(original=True).build(make_task((3, 16, 16)))
+    assert isinstance(net.body[1], nn.BatchNorm2d)
+    assert isinstance(net.body[-2], nn.ReLU)
+    assert sum(p.numel() for p in net.parameters()) == 26_193_466 + 2 * 16

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from semigrad.core.batch import Batch, Task
 from semigrad.core.clock import Clock
 from semigrad.core.divergences import SQUARED_ERROR, Divergence
+from semigrad.settings import Settings
 from semigrad.settings.fields import value_problems
 
 Terms = dict[str, Tensor]
@@ -61,6 +62,10 @@ class Method(abc.ABC):
                 f"batch {batch} and unlabeled_batch {unlabeled_batch}. Make them equal."
             )
         return found
+
+    def cautions(self, settings: Settings) -> list[str]:
+        """Sentences for settings that are possible and known to go wrong."""
+        return []
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         """The memory: teacher, second student, discriminator, ensemble."""

@@ -10,6 +10,7 @@ from torch import nn
 from semigrad.core.batch import Batch, Task
 from semigrad.core.clock import Clock
 from semigrad.core.method import Guess, Method, Terms, Traits
+from semigrad.settings import Settings
 from semigrad.settings.fields import value_problems
 
 
@@ -30,6 +31,9 @@ class Modifier(Method):
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         return self.host.problems(batch, unlabeled_batch) + value_problems(self, f" of {type(self).__name__}")
+
+    def cautions(self, settings: Settings) -> list[str]:
+        return self.host.cautions(settings)
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()

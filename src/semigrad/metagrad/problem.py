@@ -12,8 +12,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from semigrad.core import random_state_kept, seed_network
 from semigrad.core.divergences import SQUARED_ERROR, Divergence

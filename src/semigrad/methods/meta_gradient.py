@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
 from semigrad.core.ops import mix, one_hot, soft_cross_entropy, squared_error
 from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.settings import Settings
 from semigrad.settings.fields import NotNegative, Positive
 
 
@@ -69,6 +70,15 @@ class MetaGradient(Method):
         if not self.labeled_term and (self.mixup or not self.meta):
             found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
         return found
+
+    def cautions(self, settings: Settings) -> list[str]:
+        if not self.meta or self.project != "none" or settings.warmup > 0:
+            return []
+        return [
+            "As Algorithm 2 is printed, pseudo-labels may leave the simplex and the learning rate starts at its peak: "
+            "large networks blow up so in their first steps. --project clip or --warmup 0.01 prevents it; recipe "
+            "authors has both."
+        ]
 
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         if not self.traits.guesses:

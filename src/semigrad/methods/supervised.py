@@ -1,6 +1,9 @@
 """Labeled-only training, the baseline of every table; with all labels given, the fully-supervised bound.
 
-L = CE(f(x), y)
+    L = CE(f(x), y)
+
+With strongly augmented labeled examples it is the baseline that tells what unlabeled data give from what augmentation
+gives: methods with strong views must beat this one.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
 class Supervised(Method):
     """Cross-entropy on the labeled examples; unlabeled ones are not looked at."""
 
+    strong: bool = False
+    """Augment the labeled examples strongly (RandAugment and cutout) instead of weakly."""
+
     @property
     def traits(self) -> Traits:
-        return Traits(views=())
+        return Traits(views=(), labeled_views=("strong" if self.strong else "weak",))
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,) = batch.labeled

@@ -15,6 +15,7 @@ from semigrad.settings.fields import NotNegative, ShareBelowOne, refuse, value_p
 
 Norm = Literal["batch", "weight", "weight-mean-only"]
 Dropout = Literal["channel", "element", "none"]
+Initial = Literal["he", "torch"]
 
 SLOPE = 0.1  # of the leaky ReLU
 POOL = None
@@ -55,6 +56,8 @@ class ConvLarge(Model):
     """standard deviation of the Gaussian noise on the normalized input in training (tempens: 0.15)"""
     top_norm: bool = False
     """BatchNorm on the logits (VAT and ADA-Net on SVHN)"""
+    initial: Initial = "he"
+    """initial weights of the convolutions: He et al.'s, or torch's own, which are smaller (the meta-gradient paper)"""
 
     def __post_init__(self) -> None:
         refuse(value_problems(self))
@@ -70,7 +73,8 @@ class ConvLarge(Model):
                 layers.append(self._convolution(width, *row))
                 width = row[0]
         body = nn.Sequential(*layers, GlobalAverage())
-        initialize_convolutions(body, "fan_in", SLOPE)
+        if self.initial == "he":
+            initialize_convolutions(body, "fan_in", SLOPE)
         head = (NormalizedLinear if self.top_norm else nn.Linear)(width, len(task.classes))  # torch's initial weights
         return Network(Normalize(task.mean, task.std, images=True), body, head)
 

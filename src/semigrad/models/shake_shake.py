@@ -1,7 +1,13 @@
-"""ResNet-26 2x96d with shake-shake regularization (Gastaldi, 2017)."""
+"""ResNet-26 2x96d with shake-shake regularization (Gastaldi, 2017), as the semi-supervised papers trained it.
+
+In eval mode a block here has the gradient of its function, ½ to each branch. The code of the meta-gradient paper draws
+a random gate for the backward pass in that mode too, so that its labeled gradient g is that of another network at every
+call; on average over the gates it is ours.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,6 +87,12 @@ class ShiftedShortcut(nn.Module):
         self.shifted = nn.Conv2d(width, filters // 2, 1)
         self.norm = nn.BatchNorm2d(filters)
 
+    def initialize(self) -> None:
+        """As one convolution in two groups, whose outputs all count: N(0, 2/filters), and torch's biases."""
+        for half in (self.straight, self.shifted):
+            half.reset_parameters()
+            nn.init.normal_(half.weight, std=math.sqrt(2 / (2 * half.out_channels)))
+
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu(x)
         neighbors = F.pad(x, (-1, 1, -1, 1))
@@ -111,19 +123,27 @@ class ShakeBlock(nn.Module):
 class ShakeShake26(Model):
     """Three stages of four two-branch blocks, 96, 192 and 384 wide: 26.2 M parameters.
 
-    The stem has no BatchNorm, as in the networks that the semi-supervised papers trained.
+    The network of Mean Teacher, fastSWA and the meta-gradient paper: nothing behind the first convolution, nothing
+    before the average.
     """
 
     smallest: ClassVar[int | None] = 8  # the last stage sees 2 x 2
 
+    original: bool = False
+    """Gastaldi's own network: BatchNorm behind the first convolution, ReLU before the average"""
+
     def build(self, task: Task) -> Network:
         layers: list[nn.Module] = [nn.Conv2d(task.shape[0], 16, 3, padding=1, bias=False)]
+        layers += [nn.BatchNorm2d(16)] if self.original else []
         width = 16
         for filters, stride in ((96, 1), (192, 2), (384, 2)):
             for block in range(4):
                 layers.append(ShakeBlock(width, filters, stride if block == 0 else 1))
                 width = filters
-        body = nn.Sequential(*layers, nn.ReLU(), GlobalAverage())
+        body = nn.Sequential(*layers, *([nn.ReLU()] if self.original else []), GlobalAverage())
         initialize_convolutions(body, "fan_out")
+        for layer in body.modules():
+            if isinstance(layer, ShiftedShortcut):
+                layer.initialize()
         head = nn.Linear(width, len(task.classes))  # torch's initial weights
         return Network(Normalize(task.mean, task.std, images=True), body, head)

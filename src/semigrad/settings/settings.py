@@ -52,6 +52,8 @@ class Settings:
     and `gaussian` fall from the first one on."""
     decay: Positive = 0.1
     """Factor of schedule `step`."""
+    rate_ahead: Whole = 0
+    """Steps by which the learning rate is ahead of its schedule: code that counts before it looks is ahead by 1."""
     average: ShareBelowOne = 0.0
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
     include_labeled: bool = False

@@ -32,6 +32,7 @@ def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
         f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
         f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
         *dataset.notes,
+        *run.method.cautions(run),
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
         f"{_plural(run.steps, 'step')}: each labeled example is seen "
         f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",

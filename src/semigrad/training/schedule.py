@@ -19,7 +19,7 @@ def learning_rate(settings: Settings, step: int, share: float | None = None) -> 
     constant       1
 
     or, where the method prescribes it (`Method.schedule`), that share of the peak instead."""
-    warmup = length(settings.warmup, settings.steps)
+    warmup, step = length(settings.warmup, settings.steps), step + settings.rate_ahead
     if step < warmup:
         linear = settings.warmup_shape == "linear"
         rise = settings.lr * step / warmup if linear else settings.lr * math.exp(-5 * (1 - step / warmup) ** 2)
