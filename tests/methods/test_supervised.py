@@ -33,8 +33,8 @@ def test_with_strong_views_the_labeled_rows_are_augmented_by_hand():
 
 
 def test_both_train_and_differ(tmp_path):
-    plain = go(small(method="supervised", steps=40), tmp_path / "plain")
-    hard = go(small(method={"name": "supervised", "strong": True}, steps=40), tmp_path / "strong")
+    plain = go(small(method="supervised", steps=120), tmp_path / "plain")
+    hard = go(small(method={"name": "supervised", "strong": True}, steps=120), tmp_path / "strong")
     assert plain["error"] < 85
     assert hard["error"] < 85
     assert plain["test"]["confusion"] != hard["test"]["confusion"]

@@ -62,19 +62,7 @@ def test_code_and_words_differ_in_what_the_paper_does_not_say_alone(source):
 
 
 def test_as_printed_it_warns(tmp_path, capsys):
-    common = (
-        "train",
-        "digits@40",
-        "--steps",
-        "1",
-        "--batch",
-        "8",
-        "--threads",
-        "1",
-        "--no-report",
-        "--model.widths",
-        "4",
-    )
+    common = ("train", "digits@40", *FLAGS, "--steps", "1")
     assert cli(*common, "--recipe", "algorithm-2", "--out", tmp_path / "printed") == 0
     assert "large networks blow up so in their first steps" in capsys.readouterr().err
     for words in (("--recipe", "algorithm-2", "--warmup", "0.5"), ("--recipe", "algorithm-2", "--project", "clip"), ()):
