@@ -10,7 +10,7 @@ from semigrad.run import configure
 from semigrad.training.schedule import learning_rate
 from semigrad.training.timeline import Timeline
 from tests.models.conftest import _task as make_task
-from tests.small_runs import cli
+from tests.small_runs import FLAGS, cli
 
 DATA = {"cifar10": "cifar10@4000", "cifar100": "cifar100@10000", "svhn": "svhn@1000"}
 
