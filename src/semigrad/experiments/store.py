@@ -24,7 +24,7 @@ from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Scale
 from semigrad.folder.files import make_folder, read_json, write_whole
-from semigrad.folder.metrics import read_metrics
+from semigrad.folder.metrics import ERRORS, read_metrics
 from semigrad.folder.run_folder import METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import load_run
 from semigrad.run import Run, from_layers
@@ -213,7 +213,7 @@ def thin(lines: list[dict[str, float]], most: int = CURVE_LINES) -> list[dict[st
     """At most so many lines, evenly chosen and as they were but for 5 digits; lines with a measured error go before
     others, and the last one is always there."""
     *before, last = range(len(lines)) or [0]
-    measured = [number for number in before if any(name.endswith("_error") for name in lines[number])]
+    measured = [number for number in before if ERRORS.keys() & lines[number].keys()]
     others = sorted({*before} - {*measured})
     kept = _evenly(measured, most - 1)
     chosen = [*kept, *_evenly(others, most - 1 - len(kept)), last]

@@ -15,6 +15,7 @@ import numpy as np
 from semigrad.experiments.sheets import MEASURES, Entry, caption, entries, moment, sheets
 from semigrad.experiments.store import PARTS, Identity, Outcome, Record
 from semigrad.experiments.tables import comma_separated, latex, markdown
+from semigrad.folder.metrics import ERRORS, TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR, names_in, prepares
 from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
 from semigrad.report.maps import feature_map
 from semigrad.report.run_parts import Section
@@ -146,11 +147,8 @@ def _with_spread(name: str, values: Mapping[int, Sequence[float]]) -> Series:
     return Series(name, places, means, reach)
 
 
-ERRORS = {
-    "test_error": "test error",
-    "training_error": "error on labeled training examples",
-    "validation_error": "validation error",
-}
+CURVES = (TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR)
+"""The errors whose curves are shown, in this order."""
 Curve = Sequence[Mapping[str, float]]
 
 
@@ -159,10 +157,10 @@ def method_curves(outcome: Outcome) -> Section:
     section = Section("curves", "Curves of each method")
     for each in trained(outcome):
         curves = {row: [record.curve for record in records.values()] for row, records in each.records(outcome).items()}
-        seen = {name for many in curves.values() for curve in many for line in curve for name in line}
-        if outcome.experiment.kind == "curves" and "test_error" in seen:
+        seen = names_in(line for many in curves.values() for curve in many for line in curve)
+        if outcome.experiment.kind == "curves" and TEST_ERROR in seen:
             charts = [_accuracy_chart(each, curves)]
-        elif measured := [name for name in ERRORS if name in seen]:
+        elif measured := [name for name in CURVES if name in seen]:
             charts = [_error_chart(each, curves, name) for name in measured]
         else:
             charts = [_loss_chart(each, curves)]
@@ -173,7 +171,7 @@ def method_curves(outcome: Outcome) -> Section:
 def _error_chart(each: Trained, curves: Mapping[str, Sequence[Curve]], name: str) -> Chart:
     lines = [_mean_curve(row, many, name) for row, many in curves.items()]
     return line_chart(
-        f"curves-{name}-{each.columns[0]}", f"{each.name}: {ERRORS[name]}", _drawn(lines), "step", "error, %",
+        f"curves-{name}-{each.columns[0]}", f"{each.name}: {ERRORS[name].title}", _drawn(lines), "step", "error, %",
         zero=True, most=100, named=True, caption=_over_seeds(curves),
     )  # fmt: skip
 
@@ -195,10 +193,10 @@ def _accuracy_chart(each: Trained, curves: Mapping[str, Sequence[Curve]]) -> Cha
     """Both accuracies of every row in one picture, so that the gap between them is seen."""
     lines = []
     for place, (row, many) in enumerate(curves.items()):
-        for name, part in (("training_error", "labeled training examples"), ("test_error", "test")):
-            errors = _mean_curve(f"{row}, {part}", many, name)
+        for name in (TRAINING_ERROR, TEST_ERROR):
+            errors = _mean_curve(f"{row}, {ERRORS[name].label}", many, name)
             accuracies = [100 - error for error in errors.y]
-            lines.append(dataclasses.replace(errors, y=accuracies, color=place, dashed=name == "training_error"))
+            lines.append(dataclasses.replace(errors, y=accuracies, color=place, dashed=name == TRAINING_ERROR))
     return line_chart(
         f"curves-accuracy-{each.columns[0]}", f"{each.name}: training and test accuracy", _drawn(lines), "step",
         "accuracy, %", most=100, caption=_over_seeds(curves),
@@ -214,7 +212,7 @@ def _mean_curve(row: str, curves: Sequence[Curve], name: str) -> Series:
     values: dict[float, list[float]] = {}
     for curve in curves:
         for line in curve:
-            if name in line and line["step"] >= 1:
+            if name in line and not prepares(line):
                 values.setdefault(line["step"], []).append(line[name])
     steps = sorted(values)
     return Series(row, steps, [float(np.mean(values[step])) for step in steps])
