@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from semigrad.data import SOURCES
 from semigrad.data.split import DataSpec
@@ -74,13 +74,20 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def error_words(result: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The test error, and what it means; None where nothing was measured."""
+class ErrorWords(NamedTuple):
+    """The test error in words."""
+
+    figure: str
+    interval: str
+
+
+def error_words(result: Mapping[str, Any]) -> ErrorWords | None:
+    """The test error, and how sure it is; None where nothing was measured."""
     if not (test := result["test"] if result else None):
         return None
     low, high = test["error_interval"]
     over = f"95 % interval {low:.2f} to {high:.2f} % over {test['examples']:,} examples"
-    return f"{test['error']:.2f} %", f"test error, {over}"
+    return ErrorWords(f"{test['error']:.2f} %", over)
 
 
 def headline(run: Run, content: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from semigrad.errors import InputError
 from semigrad.experiments.store import PARTS
+from semigrad.folder.metrics import ERRORS, PSEUDO_LABELS, errors_in, names_in, prepares, terms_in
 from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
 from semigrad.report.inside import Inside, map_features
 from semigrad.report.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
@@ -18,7 +19,7 @@ from semigrad.report.svg import written
 from semigrad.training.evaluate import calibration_error, reliability
 
 Lines = Sequence[Mapping[str, Any]]
-PREPARATION = "Steps below 0 are the method's preparation, before training proper."
+PREPARATION = "Steps up to 0 are the method's preparation, before training proper."
 HISTOGRAM_CLASSES = 25
 LINE_POINTS = 200
 
@@ -65,25 +66,47 @@ def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
     if len(lines) < 2:
         section.missing.append("Learning curves: left out, because metrics.jsonl holds fewer than two lines.")
         return section
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    errors = [name for name in names if name.endswith("_error")]
-    aside = {"step", "seconds", "lr", "loss", *errors, *(name for name in names if name.startswith("pseudo_label"))}
-    terms = [name for name in names if name not in aside]
-    add = section.charts.append
-    if errors:
-        add(_error_chart(lines, errors, result))
-    before = PREPARATION if min(line["step"] for line in lines) < 0 else ""
-    if "loss" in names:
-        shown = [series(lines, "loss")]
-        add(line_chart("loss", "Loss", shown, "step", "sum of the terms", smooth=True, log=True, caption=before))
-    if terms:
-        shown = [series(lines, name) for name in terms]
-        add(line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True,
-                       caption=before))  # fmt: skip
-    if "lr" in names:
-        shown = [series(lines, "lr")]
-        add(line_chart("rate", "Learning rate", shown, "step", "learning rate", zero=True, caption=before))
+    section.charts.extend(error_curves(lines, result) + _loss_curve(lines) + term_curves(lines) + _rate_curve(lines))
     return section
+
+
+def error_curves(lines: Lines, result: Mapping[str, Any]) -> list[Chart]:
+    """The errors that were measured on the way, and the one after training; none where none were."""
+    shown = [series(lines, name, ERRORS[name].label) for name in errors_in(lines)]
+    if not shown:
+        return []
+    if test := result.get("test"):
+        low, high = test["error_interval"]
+        shown.append(Series("test, after training, 95 % interval", [result["steps"]], [test["error"]], [(low, high)]))
+    caption = "Nothing is chosen by these curves: the result is that of the last step."
+    return [line_chart("errors", "Error", shown, "step", "error, %", zero=True, most=100, caption=caption)]
+
+
+def _loss_curve(lines: Lines) -> list[Chart]:
+    if "loss" not in names_in(lines):
+        return []
+    return [line_chart("loss", "Loss", [series(lines, "loss")], "step", "sum of the terms", smooth=True, log=True,
+                       caption=_preparation(lines))]  # fmt: skip
+
+
+def term_curves(lines: Lines) -> list[Chart]:
+    """The terms of the loss in one chart; none where there are none."""
+    shown = [series(lines, name) for name in terms_in(lines)]
+    if not shown:
+        return []
+    return [line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True,
+                       named=True, caption=_preparation(lines))]  # fmt: skip
+
+
+def _rate_curve(lines: Lines) -> list[Chart]:
+    if "lr" not in names_in(lines):
+        return []
+    return [line_chart("rate", "Learning rate", [series(lines, "lr")], "step", "learning rate", zero=True,
+                       caption=_preparation(lines))]  # fmt: skip
+
+
+def _preparation(lines: Lines) -> str:
+    return PREPARATION if any(map(prepares, lines)) else ""
 
 
 def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Series:
@@ -92,16 +115,6 @@ def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Ser
     every = -(-len(having) // LINE_POINTS) or 1
     kept = having[::-1][::every][::-1]
     return Series(label or name, [line["step"] for line in kept], [factor * line[name] for line in kept])
-
-
-def _error_chart(lines: Lines, errors: Sequence[str], result: Mapping[str, Any]) -> Chart:
-    named = {"training_error": "labeled training examples"}
-    shown = [series(lines, name, named.get(name, name.removesuffix("_error").replace("_", " "))) for name in errors]
-    if test := result.get("test"):
-        low, high = test["error_interval"]
-        shown.append(Series("test, after training, 95 % interval", [result["steps"]], [test["error"]], [(low, high)]))
-    caption = "Nothing is chosen by these curves: the result is that of the last step."
-    return line_chart("errors", "Error", shown, "step", "error, %", zero=True, most=100, caption=caption)
 
 
 def answers(result: Mapping[str, Any], inside: Inside | None, classes: Sequence[str]) -> Section:
@@ -156,20 +169,27 @@ def _add_reliability(section: Section, test: Mapping[str, Any], inside: Inside |
 def pseudo_labels(lines: Lines, inside: Inside | None) -> Section:
     """How good the pseudo-labels were over time, and how the answers on the pool are spread over the classes."""
     section = Section("pseudo-labels", "Pseudo-labels")
-    names = sorted({name for line in lines for name in line if name.startswith("pseudo_label_")})
-    if names and len(lines) > 1:
-        shown = [series(lines, name, name.removeprefix("pseudo_label_"), 100) for name in names]
-        caption = (
-            "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
-            "method believes itself too much. A method that uses only some says their share of the batch."
-        )
-        section.charts.append(line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step", "%", top=100,
-                                         smooth=True, caption=caption))  # fmt: skip
-    else:
+    if len(lines) > 1:
+        section.charts.extend(pseudo_label_curves(lines))
+    if not section.charts:
         section.missing.append("Pseudo-labels over time: left out, because this method makes none that were recorded.")
     if inside is not None and "unlabeled" in inside.parts:
         attempt(section, "Answers on the unlabeled pool", lambda: section.charts.append(_histogram(inside)))
     return section
+
+
+def pseudo_label_curves(lines: Lines) -> list[Chart]:
+    """What is known of the pseudo-labels, in one chart; none where none were made."""
+    known = names_in(lines)
+    shown = [series(lines, name, label, 100) for name, label in PSEUDO_LABELS.items() if name in known]
+    if not shown:
+        return []
+    caption = (
+        "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
+        "method believes itself too much. A method that uses only some says their share of the batch."
+    )
+    return [line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step", "%", top=100, smooth=True,
+                       named=True, caption=caption)]  # fmt: skip
 
 
 def _histogram(inside: Inside) -> Chart:
