@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +38,6 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
         "notes": outcome.notes,
         "sections": [section for section in sections if section.charts or section.lead],
         "command": outcome.command,
-        "beyond": experiment.claim.startswith("Beyond the paper"),
         "date": moment(outcome.date),
         "runs": len({record.identity for records in outcome.records.values() for record in records.values()}),
         "rows": len(shown),
@@ -53,7 +50,7 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
 class Trained:
     """The columns that show figures of the same runs."""
 
-    name: str  # the words that they have in common
+    name: str  # what was trained
     columns: tuple[str, ...]
 
     def records(self, outcome: Outcome) -> dict[str, Mapping[int, Record]]:
@@ -69,13 +66,8 @@ def trained(outcome: Outcome) -> list[Trained]:
         cells = {row: records for (row, own), records in outcome.records.items() if own == column}
         runs = {(row, seed, record.identity) for row, records in cells.items() for seed, record in records.items()}
         groups.setdefault(frozenset(runs), []).append(column)
-    return [Trained(_common_words(columns), tuple(columns)) for runs, columns in groups.items() if runs]
-
-
-def _common_words(names: Sequence[str]) -> str:
-    columns = zip(*(name.split() for name in names), strict=False)
-    alike = itertools.takewhile(lambda words: len(set(words)) == 1, columns)
-    return " ".join(words[0] for words in alike) or names[0]
+    column = outcome.experiment.column
+    return [Trained(column(columns[0]).trained, tuple(columns)) for runs, columns in groups.items() if runs]
 
 
 def results(outcome: Outcome) -> Section:
@@ -87,16 +79,10 @@ def results(outcome: Outcome) -> Section:
         if measured and outcome.experiment.kind != "labels":  # those are lines over the labels
             section.charts.append(_bars(outcome, column, measured))
     for sheet in sheets(outcome):
-        rows = [(Cell(row[0]), *map(_cell, row[1:])) for row in sheet.rows]
+        rows = [tuple(Cell(shown.text, shown.value) for shown in row) for row in sheet.cells]
         section.lead.append((sheet.title, Table(sheet.headings, rows)))
         section.notes.extend(sheet.notes)
     return section
-
-
-def _cell(words: str) -> Cell:
-    """A cell of a table in words, sorted by the number that it begins with."""
-    match = re.match(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", words)
-    return Cell(words, float(match[0])) if match else Cell(words)
 
 
 def _bars(outcome: Outcome, column: str, measured: Sequence[Entry]) -> Chart:
@@ -122,7 +108,7 @@ def over_labels(outcome: Outcome) -> Section:
         values = outcome.values(row, column)
         for seed, record in records.items():
             if seed in values:
-                data = column.rpartition("@")[0]
+                data = outcome.experiment.column(column).data
                 count = int(record.data["split"]["labeled"])
                 groups.setdefault(data, {}).setdefault(row, {}).setdefault(count, []).append(values[seed])
     for data, rows in groups.items():
@@ -247,9 +233,9 @@ def maps(outcome: Outcome) -> Section:
     """The feature maps of the runs that have one, side by side; the first seed of every cell before any second. Where
     they are the figure itself, each part has a map of its own beside the one of all."""
     section = Section("features", "Feature maps")
-    panels: dict[str, int | None] = {"": None}
+    panels: list[tuple[str, int | None]] = [("", None)]
     if outcome.experiment.kind == "features":
-        panels = {**{f": {part}": number for number, part in enumerate(PARTS)}, ": all": None}
+        panels = [*((f": {part}", number) for number, part in enumerate(PARTS)), (": all", None)]
     found = [
         (seed, f"{row}, {each.name}, seed {seed}", record.features)
         for each in trained(outcome)
@@ -259,7 +245,7 @@ def maps(outcome: Outcome) -> Section:
     ]
     shown = sorted(found, key=lambda item: item[0])[:MAPS]
     section.charts.extend(
-        _kept_map(f"{title}{part}", features, only) for _, title, features in shown for part, only in panels.items()
+        _kept_map(f"{title}{part}", features, only) for _, title, features in shown for part, only in panels
     )
     if len(shown) < len(found):
         section.notes.append(f"{len(shown)} of {len(found)} maps, the first seeds of every method.")

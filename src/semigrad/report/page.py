@@ -77,15 +77,15 @@ def _run_context(folder: Path) -> dict[str, Any]:
     run, here = load_run(folder), RunFolder(folder)
     content, lines = read_json(here[RUN]), read_metrics(here[METRICS])
     result = read_json(here[RESULT]) if here.finished else {}
-    sections = [whole("How training went", lambda: run_parts.curves(lines, result))]
+    sections = [whole("curves", "How training went", lambda: run_parts.curves(lines, result))]
     inside, other_data = _look(folder, sections[0])
     sentence, command = again(run, content.get("own_network"), other_data)
     classes = _classes(here, inside)
-    sections.append(whole("Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
-    sections.append(whole("Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
+    sections.append(whole("answers", "Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
+    sections.append(whole("pseudo-labels", "Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
     if inside is not None:
-        sections.append(whole("Feature map", lambda: run_parts.features(inside)))
-        sections.append(whole("Examples", lambda: run_parts.examples(inside)))
+        sections.append(whole("features", "Feature map", lambda: run_parts.features(inside)))
+        sections.append(whole("examples", "Examples", lambda: run_parts.examples(inside)))
     return {
         "title": f"{run.method_name} on {run.data}, seed {run.seed}",
         "error": error_words(result),

@@ -11,6 +11,7 @@ from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.report.charts import Cell, Table
 from semigrad.run import Run, configure
+from semigrad.training.facts import is_part
 from semigrad.training.plan import duration
 
 
@@ -94,20 +95,20 @@ def headline(run: Run, content: Mapping[str, Any], result: Mapping[str, Any]) ->
     """What a reader wants to know first, as far as it is known."""
     data, split, seconds = content.get("data") or {}, content.get("split") or {}, result.get("seconds")
     test, validation = result.get("test") or {}, result.get("validation") or {}
-    part = f" ({data['title']})" if " of " in str(data.get("title")) else ""
-    facts = {
-        "method": run.method_name,
-        "data": f"{run.data}{part}",
-        "labeled / unlabeled": f"{split['labeled']:,} / {split['unlabeled']:,}" if split else None,
-        "network": content.get("own_network") or run.model_name,
-        "steps": f"{run.steps:,}",
-        "seed": str(run.seed),
-        "training took": seconds and duration(seconds),
-        "top-5 error": _percent(test.get("error_top5")),
-        "calibration error": _percent(test.get("calibration_error")),
-        "validation error": _percent(validation.get("error")),
-    }
-    return [(name, value) for name, value in facts.items() if value]
+    part = f" ({data['title']})" if is_part(data) else ""
+    facts = [
+        ("method", run.method_name),
+        ("data", f"{run.data}{part}"),
+        ("labeled / unlabeled", f"{split['labeled']:,} / {split['unlabeled']:,}" if split else None),
+        ("network", content.get("own_network") or run.model_name),
+        ("steps", f"{run.steps:,}"),
+        ("seed", str(run.seed)),
+        ("training took", seconds and duration(seconds)),
+        ("top-5 error", _percent(test.get("error_top5"))),
+        ("calibration error", _percent(test.get("calibration_error"))),
+        ("validation error", _percent(validation.get("error"))),
+    ]
+    return [(name, value) for name, value in facts if value]
 
 
 def _percent(value: float | None) -> str | None:
@@ -130,13 +131,17 @@ def settings_table(described: Mapping[str, Any]) -> Table:
 
 def facts_table(content: Mapping[str, Any], result: Mapping[str, Any], date: str) -> Table:
     """Versions, hashes, counts, time."""
-    facts = {"key of the run": content.get("key"), "finished": date, "seconds of training": result.get("seconds")}
-    facts |= {"who answers": result.get("evaluated"), "test part read": content.get("test_read")}
+    facts = [
+        ("key of the run", content.get("key")),
+        ("finished", date),
+        ("seconds of training", result.get("seconds")),
+        ("who answers", result.get("evaluated")),
+        ("test part read", content.get("test_read")),
+    ]
     for part in ("data", "split", "environment"):
-        facts |= {f"{part}: {name}": value for name, value in flat(content.get(part) or {})}
-    if content.get("own_network"):
-        facts["own network"] = content["own_network"]
-    rows = [(Cell(name), Cell(_written(value))) for name, value in facts.items() if value not in (None, [], "")]
+        facts += [(f"{part}: {name}", value) for name, value in flat(content.get(part) or {})]
+    facts.append(("own network", content.get("own_network")))
+    rows = [(Cell(name), Cell(_written(value))) for name, value in facts if value not in (None, [], "")]
     return Table(("fact", "value"), rows)
 
 

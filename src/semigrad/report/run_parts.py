@@ -52,10 +52,10 @@ def attempt(section: Section, what: str, make: Callable[[], None]) -> Exception 
     return None
 
 
-def whole(title: str, make: Callable[[], Section]) -> Section:
+def whole(anchor: str, title: str, make: Callable[[], Section]) -> Section:
     """A section, or one that says why there is none."""
     found: list[Section] = []
-    instead = Section(title.lower().replace(" ", "-"), title)
+    instead = Section(anchor, title)
     attempt(instead, title, lambda: found.append(make()))
     return found[0] if found else instead
 
@@ -234,14 +234,14 @@ def examples(inside: Inside) -> Section:
     if not inside.images:
         section.missing.append("Pictures of examples: left out, because the data are rows of features.")
         return section
-    shown = {
-        "unlabeled": [("Unlabeled, surest answers", surest), ("Unlabeled, least sure", least_sure)],
-        "test": [("Test mistakes it was surest of", surest_mistakes)],
-    }
-    for part, rows in shown.items():
-        for title, choose in rows:
-            if part in inside.parts:
-                _add_pictures(section, f"{title} (of {inside.parts[part].share})", inside, part, choose)
+    shown = [
+        ("unlabeled", "Unlabeled, surest answers", surest),
+        ("unlabeled", "Unlabeled, least sure", least_sure),
+        ("test", "Test mistakes it was surest of", surest_mistakes),
+    ]
+    for part, title, choose in shown:
+        if part in inside.parts:
+            _add_pictures(section, f"{title} (of {inside.parts[part].share})", inside, part, choose)
     return section
 
 
