@@ -16,7 +16,7 @@ from semigrad.experiments.cluster import train_on_cluster
 from semigrad.experiments.experiment import Cell, Experiment, Place, Scale
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Failure, Outcome, Record, Store, record_of
-from semigrad.folder.files import check_writable, make_folder, read_json
+from semigrad.folder.files import check_writable, read_json
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RUN, RunFolder
 from semigrad.folder.saved import load_run
@@ -49,8 +49,6 @@ def reproduce(
     `only` names rows and columns that are to be trained; of the others, what is on record is shown. An interrupted
     reproduction goes on where it stopped. Runs that cannot be trained are among the outcome's failures. `tell` hears
     of every run that ends, and after `silence` seconds without one how far the others are."""
-    if jobs < 1:
-        raise InputError(f"jobs must be at least 1; given: {jobs}.")
     work = Work(experiment, scale, experiment.cells(scale, seeds), store, tell)
     work.read_records()
     runs = work.missing(selected(experiment, scale, only))
@@ -176,7 +174,6 @@ class Work:
     def train_here(self, runs: Sequence[Run], out: Path, jobs: int, device: str, silence: float) -> None:
         """Train in folders below `out`, going on with what was begun there."""
         pick_device(device)  # one message where it is not there, not one for each run
-        make_folder(out)
         places = self._places(runs, out)
         train_all(
             places,
