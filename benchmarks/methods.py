@@ -25,7 +25,7 @@ from rich.console import Console
 
 from semigrad.core import Clock
 from semigrad.experiments.cost import method_passes
-from semigrad.experiments.tuned import TUNED, TUNED_FILE
+from semigrad.experiments.scales.tuned import TUNED, TUNED_FILE
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
 from semigrad.run import Run, configure

@@ -11,7 +11,7 @@ from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS, SCALES, find_experiment
 from semigrad.experiments.experiment import Column, make_run
-from semigrad.experiments.sources import data
+from semigrad.experiments.scales.sources import data
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.run import configure
 

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from semigrad.report.curve import curve_drawing, learning_curve
+from semigrad.report.drawing.raster import PIXELS
 from semigrad.report.page import run_page
-from semigrad.report.raster import PIXELS
 from tests.report.pages import SVG, titles
 from tests.small_runs import go, small
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from semigrad.experiments import laptop_scale, paper_scale, published, smoke_scale
+from semigrad.experiments import published
 from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_name
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
+from semigrad.experiments.scales import laptop, paper, smoke
 from semigrad.settings.recipes import Layer
 
-_MODULES: dict[Scale, ModuleType] = {"smoke": smoke_scale, "laptop": laptop_scale, "paper": paper_scale}
+_MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "paper": paper}
 _ADA_NET_NOTE = (
     "The paper prints ADA-Net with mixup as 8.87 (CIFAR-10) and 5.90 (SVHN) in Table 5, and as 10.30 and 4.62 in "
     "Table 1, whose row with fastSWA is 8.72."
@@ -27,9 +28,9 @@ def _plans(name: str) -> dict[Scale, Plan]:
 
 def _ablation(named: dict[str, Layer]) -> dict[Scale, Plan]:
     return {
-        "smoke": smoke_scale.ablation(named),
-        "laptop": laptop_scale.ablation(named),
-        "paper": paper_scale.variants(named),
+        "smoke": smoke.ablation(named),
+        "laptop": laptop.ablation(named),
+        "paper": paper.variants(named),
     }
 
 
@@ -187,9 +188,9 @@ META_PLUGIN = Experiment(
     rows=_PLUGIN_ROWS,
     published={},
     plans={
-        "smoke": smoke_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
-        "laptop": laptop_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
-        "paper": paper_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "smoke": smoke.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "laptop": laptop.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "paper": paper.meta_plugin(_HOSTS, _PLUGIN_ROWS),
     },
     notes=(
         "Unpublished: a paragraph that the authors left out of their paper has 6.24 for MixMatch (its own authors' "

@@ -7,11 +7,11 @@ the pool has all six where there is no mismatch, and a growing share of it is of
 from __future__ import annotations
 
 from semigrad.experiments.experiment import Column, Experiment, Plan, Runs
-from semigrad.experiments.laptop_scale import LAPTOP_DIGITS
-from semigrad.experiments.miniature import METHODS_OF_ROWS, Chosen, method
 from semigrad.experiments.published import LABELED_ONLY, OURS
-from semigrad.experiments.smoke_scale import NOTES, SMOKE
-from semigrad.experiments.tuned import TUNED
+from semigrad.experiments.scales.laptop import LAPTOP_DIGITS
+from semigrad.experiments.scales.miniature import METHODS_OF_ROWS, Chosen, method
+from semigrad.experiments.scales.smoke import NOTES, SMOKE
+from semigrad.experiments.scales.tuned import TUNED
 from semigrad.settings.recipes import Layer
 
 ROWS: dict[str, Layer] = {

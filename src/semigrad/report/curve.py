@@ -10,11 +10,11 @@ from xml.etree.ElementTree import Element
 from semigrad.folder.files import read_json
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RESULT, RUN
+from semigrad.report.drawing.raster import save_png
+from semigrad.report.drawing.standalone import stacked
+from semigrad.report.drawing.svg import heading
+from semigrad.report.parts.run import error_curves, pseudo_label_curves, term_curves
 from semigrad.report.provenance import error_words
-from semigrad.report.raster import save_png
-from semigrad.report.run_parts import error_curves, pseudo_label_curves, term_curves
-from semigrad.report.standalone import stacked
-from semigrad.report.svg import heading
 from semigrad.training.facts import is_part
 
 

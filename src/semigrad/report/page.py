@@ -20,14 +20,14 @@ from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import OtherData, load_run
-from semigrad.report import run_parts
-from semigrad.report.charts import Chart
-from semigrad.report.compare_parts import comparison_context
+from semigrad.report.drawing.charts import Chart
+from semigrad.report.drawing.standalone import as_text, asset, stand_alone
 from semigrad.report.gather import outcome_of, runs_below
-from semigrad.report.inside import Inside, look_inside
+from semigrad.report.parts import run as run_parts
+from semigrad.report.parts.comparison import comparison_context
+from semigrad.report.parts.inside import Inside, look_inside
+from semigrad.report.parts.section import Section, attempt, whole
 from semigrad.report.provenance import again, error_words, facts_table, headline, settings_table
-from semigrad.report.run_parts import Section, attempt, whole
-from semigrad.report.standalone import as_text, asset, stand_alone
 
 REPORT = "report.html"
 LONGEST_NAME = 150
@@ -162,7 +162,7 @@ def file_name(name: str) -> str:
 
 def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Every chart as an SVG and a PNG file that stand by themselves, in the light colors."""
-    from semigrad.report.raster import save_png  # loads matplotlib
+    from semigrad.report.drawing.raster import save_png  # loads matplotlib
 
     make_folder(folder)
     paths = []

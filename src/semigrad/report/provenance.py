@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from semigrad.data import SOURCES
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
-from semigrad.report.charts import Cell, Table
+from semigrad.report.drawing.charts import Cell, Table
 from semigrad.run import Run, configure
 from semigrad.training.facts import is_part
 from semigrad.training.plan import duration

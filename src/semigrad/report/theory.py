@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from semigrad.report.style import save, tidy
+from semigrad.report.drawing.style import save, tidy
 from semigrad.theory.consistency import Shares
 from semigrad.theory.lemma1 import Ratios
 from semigrad.theory.remarks import NETWORKS, Course

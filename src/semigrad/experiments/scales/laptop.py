@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from semigrad.experiments.experiment import Column, Plan
-from semigrad.experiments.miniature import digits, grid, hosts_with_and_without_meta, variants, with_and_without_mixup
 from semigrad.experiments.published import (
     CIFAR10,
     LABELED_ONLY,
@@ -16,8 +15,15 @@ from semigrad.experiments.published import (
     rows_of,
     top_1_and_5,
 )
-from semigrad.experiments.sources import data
-from semigrad.experiments.tuned import TUNED
+from semigrad.experiments.scales.miniature import (
+    digits,
+    grid,
+    hosts_with_and_without_meta,
+    variants,
+    with_and_without_mixup,
+)
+from semigrad.experiments.scales.sources import data
+from semigrad.experiments.scales.tuned import TUNED
 from semigrad.settings.recipes import Layer
 
 SEEDS = 5

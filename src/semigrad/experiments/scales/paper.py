@@ -10,7 +10,7 @@ from typing import Any
 from semigrad.experiments import published
 from semigrad.experiments.experiment import Column, Plan, Runs
 from semigrad.experiments.published import CIFAR10, FULLY_SUPERVISED, IMAGE_SETS, LABELED_ONLY, OURS, SVHN
-from semigrad.experiments.sources import data, source
+from semigrad.experiments.scales.sources import data, source
 from semigrad.settings.recipes import RECIPES, Layer
 
 SEEDS = 3

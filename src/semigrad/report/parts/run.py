@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,53 +11,18 @@ import numpy as np
 from semigrad.errors import InputError
 from semigrad.experiments.store import PARTS
 from semigrad.folder.metrics import ERRORS, PSEUDO_LABELS, errors_in, names_in, prepares, terms_in
-from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
-from semigrad.report.inside import Inside, map_features
-from semigrad.report.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
-from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
-from semigrad.report.svg import written
+from semigrad.report.drawing.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
+from semigrad.report.drawing.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.drawing.svg import written
+from semigrad.report.parts.inside import Inside, map_features
+from semigrad.report.parts.pictures import Picture, least_sure, surest, surest_mistakes
+from semigrad.report.parts.section import Section, attempt
 from semigrad.training.evaluate import calibration_error, reliability
 
 Lines = Sequence[Mapping[str, Any]]
 PREPARATION = "Steps up to 0 are the method's preparation, before training proper."
 HISTOGRAM_CLASSES = 25
 LINE_POINTS = 200
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a page; `missing` are the sentences for what could not be made."""
-
-    anchor: str
-    title: str
-    lead: list[tuple[str, Table]] = field(default_factory=list)  # tables that come first, in full width
-    charts: list[Chart] = field(default_factory=list)
-    tables: list[tuple[str, Table]] = field(default_factory=list)
-    pictures: list[tuple[str, list[Picture]]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
-def attempt(section: Section, what: str, make: Callable[[], None]) -> Exception | None:
-    """A part that cannot be made is said to be missing; whatever happens, the rest of the page and the run stay.
-    Returns what stood in the way."""
-    try:
-        make()
-    except InputError as error:
-        section.missing.append(f"{what}: left out. {error}")
-        return error
-    except Exception as error:  # a page is never worth a run: no fault in it may end what called it
-        section.missing.append(f"{what}: left out, because of a fault ({type(error).__name__}: {error}).")
-        return error
-    return None
-
-
-def whole(anchor: str, title: str, make: Callable[[], Section]) -> Section:
-    """A section, or one that says why there is none."""
-    found: list[Section] = []
-    instead = Section(anchor, title)
-    attempt(instead, title, lambda: found.append(make()))
-    return found[0] if found else instead
 
 
 def curves(lines: Lines, result: Mapping[str, Any]) -> Section:

@@ -14,10 +14,10 @@ from semigrad.experiments.sheets import MEASURES, Entry, caption, entries, momen
 from semigrad.experiments.store import PARTS, Identity, Outcome, Record
 from semigrad.experiments.tables import comma_separated, latex, markdown
 from semigrad.folder.metrics import ERRORS, TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR, names_in, prepares
-from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
-from semigrad.report.maps import feature_map
-from semigrad.report.run_parts import Section
-from semigrad.report.svg import written
+from semigrad.report.drawing.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
+from semigrad.report.drawing.maps import feature_map
+from semigrad.report.drawing.svg import written
+from semigrad.report.parts.section import Section
 
 POINTS = 400
 """On each of several maps, so that a page stays small."""
@@ -66,8 +66,8 @@ def trained(outcome: Outcome) -> list[Trained]:
         cells = {row: records for (row, own), records in outcome.records.items() if own == column}
         runs = {(row, seed, record.identity) for row, records in cells.items() for seed, record in records.items()}
         groups.setdefault(frozenset(runs), []).append(column)
-    column = outcome.experiment.column
-    return [Trained(column(columns[0]).trained, tuple(columns)) for runs, columns in groups.items() if runs]
+    known = outcome.experiment.column
+    return [Trained(known(columns[0]).trained, tuple(columns)) for runs, columns in groups.items() if runs]
 
 
 def results(outcome: Outcome) -> Section:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from semigrad.experiments.experiment import Plan
-from semigrad.experiments.miniature import digits, grid, hosts_with_and_without_meta, variants, with_and_without_mixup
 from semigrad.experiments.published import LABELED_ONLY, OURS, TABLE1, TABLE3, TABLE4, TABLE5, rows_of, top_1_and_5
+from semigrad.experiments.scales.miniature import (
+    digits,
+    grid,
+    hosts_with_and_without_meta,
+    variants,
+    with_and_without_mixup,
+)
 from semigrad.settings.recipes import Layer
 
 SEEDS = 2

@@ -8,7 +8,7 @@ from typing import Any
 
 from semigrad.experiments.experiment import Column, Runs
 from semigrad.experiments.published import BOTH, FULLY_SUPERVISED, LABELED_ONLY, META, MIXUP, OURS, WITH, WITHOUT
-from semigrad.experiments.sources import data, source
+from semigrad.experiments.scales.sources import data, source
 from semigrad.settings.recipes import Layer
 
 METHODS_OF_ROWS: dict[str, Layer] = {
