@@ -26,7 +26,7 @@ from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.core import Clock
 from semigrad.experiments.cost import method_passes
-from semigrad.experiments.tuned import TUNED, TUNED_FILE
+from semigrad.experiments.scales.tuned import TUNED, TUNED_FILE
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
 from semigrad.run import Run, configure

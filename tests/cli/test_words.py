@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from semigrad.cli import train
 from semigrad.cli.options import options_of
 from semigrad.cli.words import command_of, layer_of, method_options, model_options, modifier_options, take_train_apart
-from semigrad.experiments.miniature import METHODS_OF_ROWS
+from semigrad.experiments.scales.miniature import METHODS_OF_ROWS
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.models import MODELS
 from semigrad.run import configure, layers_below

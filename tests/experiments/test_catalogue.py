@@ -10,7 +10,8 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS, SCALES, find_experiment
-from semigrad.experiments.experiment import make_run
+from semigrad.experiments.experiment import Column, make_run
+from semigrad.experiments.scales.sources import data
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.run import configure
 
@@ -82,6 +83,36 @@ def test_a_table_has_the_rows_columns_and_figures_of_the_paper(name):
     assert experiment.rows == rows
     assert experiment.columns("paper") == columns
     assert dict(experiment.published) == figures
+
+
+COLUMNS = {
+    "CIFAR-10@4000": Column("CIFAR-10", "4000"),
+    "CIFAR-10@4000 with mixup": Column("CIFAR-10", "4000", "with mixup"),
+    "ImageNet top-5": Column("ImageNet", figure="top-5", measure="error_top5"),
+    "mismatch 25%": Column(condition="mismatch 25%"),
+    "npz:data.npz@10 (0f3c)": Column("npz:data.npz@10 (0f3c)"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_name_of_a_column_is_made_of_what_it_is(name):
+    assert COLUMNS[name].name == name
+
+
+@pytest.mark.parametrize(("name", "scale"), EVERY_PLAN)
+def test_every_column_says_what_it_is(name, scale):
+    experiment = EXPERIMENTS[name]
+    for column in map(experiment.column, experiment.columns(scale)):
+        assert column in experiment.plans[scale].described.values()
+        if experiment.kind == "labels":
+            assert {cell.run.data for cell in experiment.cells(scale) if cell.column == column.name} == {data(column)}
+    assert {column for _, column in experiment.published} <= set(experiment.columns("paper"))
+
+
+def test_what_goes_beyond_the_paper_is_marked_and_says_so():
+    beyond = {name for name, experiment in EXPERIMENTS.items() if experiment.beyond}
+    assert beyond == {"ablation-beta", "ablation-operator", "meta-plugin", "realistic"}
+    assert {name for name in EXPERIMENTS if "Beyond the paper" in EXPERIMENTS[name].claim} == beyond
 
 
 def test_every_printed_figure_has_a_run_at_the_scale_of_the_paper():

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from semigrad.errors import InputError
-from semigrad.experiments import Experiment, Plan
+from semigrad.experiments import Column, Experiment, Plan
 from semigrad.experiments.reproduce import pending, reproduce
-from semigrad.experiments.store import Store
-from semigrad.experiments.tables import comma_separated
+from semigrad.experiments.store import Failure, Store
+from semigrad.experiments.tables import comma_separated, to_plain
 from tests.small_runs import go
 
 TINY = {"model": {"name": "small-conv", "widths": [4]}, "steps": 3, "batch": 10, "warmup": 0.0}
@@ -71,7 +71,7 @@ def test_every_cell_has_every_seed_and_its_own_run(done):
     assert results(place).keys() == records(place).keys() == {cell.run.key for cell in cells}
     assert len([line for line in told if "test error" in line]) == len(cells) == 8
     assert outcome.command == "semigrad reproduce small --scale smoke"
-    assert outcome.failures == {}
+    assert outcome.failures == ()
 
 
 def test_the_figure_is_that_of_training_directly(done, tmp_path):
@@ -119,7 +119,12 @@ def test_a_run_that_diverges_leaves_its_cell_empty_and_the_others_go_on(tmp_path
     assert set(outcome.records) == {("Ours", "digits@10")}
     assert "Labeled-Only, digits@10, seed 0: cannot be trained. Step" in told[1]
     assert "not finite" in told[1]
-    assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0"]
+    (failure,) = outcome.failures
+    assert (failure.places, failure.seed) == ((("Labeled-Only", "digits@10"),), 0)
+    assert failure.name == "Labeled-Only, digits@10, seed 0"
+    assert to_plain(outcome)["failures"] == [
+        {"places": (("Labeled-Only", "digits@10"),), "seed": 0, "reason": failure.reason}
+    ]
 
 
 @pytest.mark.slow
@@ -142,9 +147,9 @@ def test_what_is_not_asked_for_is_shown_where_it_is_on_record(done):
 
 def test_two_experiments_share_a_run(done):
     place, _, _ = done
-    other = experiment(data=("digits@20", "digits@20 again"), methods={"Meta": "meta-gradient"}, name="other")
-    runs = {spot: {**layer, "data": "digits@20"} for spot, layer in other.plans["smoke"].runs.items()}
-    other = replace(other, plans={"smoke": Plan(2, runs)}, measures={"digits@20 again": "error_top5"})
+    columns = [Column("digits", "20"), Column("digits", "20", figure="again", measure="error_top5")]
+    runs = {("Meta", column): {**TINY, "data": "digits@20", "method": "meta-gradient"} for column in columns}
+    other = experiment(methods={"Meta": "meta-gradient"}, name="other", plans={"smoke": Plan.of(2, runs)})
     before = results(place)
     outcome, told = go_through(place, made=other)
     assert told == []
@@ -219,7 +224,7 @@ def test_a_damaged_run_folder_is_to_be_removed_and_the_others_go_on(done, tmp_pa
     only = ["Labeled-Only", "digits@10"]
     again, told = go_through(tmp_path, only=only, jobs=1)
     assert figures(again) == {("Labeled-Only", "digits@10"): {1: outcome.values(*only)[1]}}
-    (why,) = again.failures.values()
+    (why,) = [failure.reason for failure in again.failures]
     assert str(damaged / file) in why
     assert f"Remove the folder {damaged}, and the same command trains the run anew." in why
     assert why in told[1]
@@ -231,8 +236,10 @@ def test_a_damaged_model_has_no_features_and_is_a_failure(done, tmp_path):
     for file in tmp_path.glob("runs/*/model.safetensors"):
         file.write_bytes(b"damaged")
     outcome, _ = go_through(tmp_path, made=made, jobs=1)
-    assert [*outcome.failures] == ["Labeled-Only, digits@10, seed 0", "Ours, digits@10, seed 0"]
-    assert all("model.safetensors is damaged" in why for why in outcome.failures.values())
+    assert [failure.name for failure in outcome.failures] == [
+        "Labeled-Only, digits@10, seed 0", "Ours, digits@10, seed 0",
+    ]  # fmt: skip
+    assert all("model.safetensors is damaged" in failure.reason for failure in outcome.failures)
 
 
 def test_a_folder_in_place_of_a_record_is_said_before_training(done, tmp_path):
@@ -260,6 +267,12 @@ def test_unknown_rows_are_named_together_with_what_is_meant(tmp_path):
 def test_impossible_numbers(tmp_path, options, words):
     with pytest.raises(InputError, match=words):
         go_through(tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_several_cells_show_fails_in_all_of_them():
+    failure = Failure((("A", "digits@10"), ("B", "digits@20")), 3, "It diverged.")
+    assert failure.name == "A, digits@10 and B, digits@20, seed 3"
 
 
 def test_pending_counts_what_is_not_on_record(done):

@@ -61,7 +61,9 @@ def test_a_run_that_fails_is_named_at_the_end_with_code_1(tmp_path, monkeypatch,
     failed = f"{cells[0].row}, digits@10, seed 0"
     assert shown.err.endswith(f"\n1 run could not be trained and is missing in the tables: {failed}.\n")
     line = json.loads(shown.out.splitlines()[-1])
-    assert [*line["failures"]] == [failed]
+    (failure,) = line["failures"]
+    assert (failure["places"], failure["seed"]) == ([[cells[0].row, "digits@10"]], 0)
+    assert "run.json" in failure["reason"]
     assert [cell["row"] for cell in line["cells"]] == [cells[1].row]
     assert {file.name for file in Path(line["out"]).iterdir()} == OUTPUT
 

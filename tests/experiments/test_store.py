@@ -123,6 +123,7 @@ def test_thinning_to_any_number(count, every):
         lambda text: text.replace('"error_top5": ', '"error_top5": [], "e": ', 1),
         lambda text: text.replace('"split"', '"spilt"'),
         lambda text: text.replace('"split"', '"own_network": 3, "split"'),
+        lambda text: text.replace('"official": ', '"official": "all", "o": '),
         lambda text: text.replace('"labeled": 40', '"labeled": null'),
         lambda text: text.replace('"date": "', '"date": "T'),
         lambda text: text.replace('"fingerprint": "', '"fingerprint": "0', 1),
@@ -131,7 +132,8 @@ def test_thinning_to_any_number(count, every):
     ],
     ids=[
         "half", "empty", "list", "no fingerprint", "other run", "no seconds", "no number", "not finite", "top 5",
-        "no split", "no name of a network", "no labels", "no date", "other data", "curve", "curve of words",
+        "no split", "no name of a network", "no official number", "no labels", "no date", "other data", "curve",
+        "curve of words",
     ],
 )  # fmt: skip
 def test_a_damaged_record_is_named_and_ignored(finished, store, damage):

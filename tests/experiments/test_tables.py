@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from semigrad.experiments import Experiment, Plan
+from semigrad.experiments import Column, Experiment, Plan
 from semigrad.experiments.sheets import MISSING, agreements, caption, entries, moment, sheets
 from semigrad.experiments.store import Outcome, Record
 from semigrad.experiments.tables import CSV_FIELDS, comma_separated, latex, markdown, plain, to_plain
 
 ROWS = ("Labeled-Only", "Pi|Model_1", "50% & more", "A", "B", "C")
-COLUMNS = ("CIFAR-10@40", "SVHN@20")
+CIFAR10, SVHN = Column("CIFAR-10", "40"), Column("SVHN", "20")
+COLUMNS = (CIFAR10, SVHN)
 DRAWS = np.random.default_rng(0)
 
 
@@ -23,15 +24,16 @@ def experiment(rows=ROWS, columns=COLUMNS, **changes) -> Experiment:
     runs = {(row, column): {"data": "digits@40", "method": "supervised"} for row in rows for column in columns}
     known = {
         "name": "small", "title": "Ours & *theirs*", "claim": "Better.", "kind": "table", "rows": rows,
-        "published": {(row, columns[0]): 10.0 - number for number, row in enumerate(rows)},
-        "plans": {"smoke": Plan(3, runs, ("A note with an_underscore.",))},
+        "published": {(row, columns[0].name): 10.0 - number for number, row in enumerate(rows)},
+        "plans": {"smoke": Plan.of(3, runs, ("A note with an_underscore.",))},
     }  # fmt: skip
     return Experiment(**{**known, **changes})
 
 
 def record(error, seconds=2.0, features=None) -> Record:
     result = {"error": error, "error_top5": error / 10}
-    return Record("k", {}, {}, {"seconds": seconds, "date": "2026-01-02"}, result, [], features)
+    data = {"title": "digits", "train": 1297, "test": 500}
+    return Record("k", {}, data, {"seconds": seconds, "date": "2026-01-02"}, result, [], features)
 
 
 def outcome(made=None, left_out=(("B", "SVHN@20"),), seconds=None) -> Outcome:
@@ -76,7 +78,7 @@ def test_missing_cells_are_shown_as_missing():
 
 
 def test_another_figure_than_the_error():
-    made = experiment(measures={"SVHN@20": "error_top5"})
+    made = experiment(columns=(CIFAR10, dataclasses.replace(SVHN, measure="error_top5")))
     assert entry(outcome(made), "A", "SVHN@20").summary.mean == pytest.approx(1.41667, abs=1e-4)
     assert next(sheet for sheet in sheets(outcome(made)) if sheet.title == "SVHN@20").headings[1].startswith("top-5")
 
@@ -100,9 +102,12 @@ def test_a_column_the_paper_lacks_stands_beside_all_of_its_columns():
 
 
 def test_a_column_is_not_compared_with_another_condition():
-    columns = ("digits@20 without mixup", "digits@20 with mixup")
-    published = {(row, f"SVHN@1000 {word} mixup"): 5.0 for row in ROWS for word in ("without", "with")}
-    found = sheets(outcome(experiment(columns=columns, published=published), left_out=()))
+    words = ("without mixup", "with mixup")
+    columns = tuple(Column("digits", "20", condition=word) for word in words)
+    theirs = tuple(Column("SVHN", "1000", condition=word) for word in words)
+    published = {(row, column.name): 5.0 for row in ROWS for column in theirs}
+    plans = {**experiment(columns=columns).plans, "paper": experiment(columns=theirs).plans["smoke"]}
+    found = sheets(outcome(experiment(columns=columns, published=published, plans=plans), left_out=()))
     assert [sheet.headings[4] for sheet in found] == ["paper, SVHN@1000 without mixup", "paper, SVHN@1000 with mixup"]
     assert {len(sheet.headings) for sheet in found} == {7}
 
@@ -110,7 +115,7 @@ def test_a_column_is_not_compared_with_another_condition():
 def test_a_row_that_only_the_paper_has():
     made = experiment(published={("Nobody", "SVHN@20"): 3.0}, rows=(*ROWS, "Nobody"))
     made = Experiment(**{**vars(made), "plans": experiment().plans})
-    found = entry(outcome(made, left_out=[("Nobody", column) for column in COLUMNS]), "Nobody", "SVHN@20")
+    found = entry(outcome(made, left_out=[("Nobody", column.name) for column in COLUMNS]), "Nobody", "SVHN@20")
     assert (found.planned, found.ours, found.published) == (False, "–", 3.0)
 
 
@@ -179,6 +184,17 @@ def test_what_is_said_of_seeds_is_true():
     assert caption(dataclasses.replace(made, records=few)).startswith("One seed")
 
 
+def test_cells_keep_the_numbers_that_they_say():
+    cells = {row[0].text: row for row in sheets(outcome())[0].cells}
+    errors = [14.0, 14.1, 14.4]
+    assert [cell.text for cell in cells["A"][1:5]] == ["14.17 ± 0.21", "3", "-6.00 ± 0.00", "7.00"]
+    assert [cell.value for cell in cells["A"][1:5]] == pytest.approx([np.mean(errors), 3, -6, 7])
+    by_labels = sheets(outcome(experiment(kind="labels"), left_out=[("A", "CIFAR-10@40")]))[0]
+    values = {row[0].text: row[1].value for row in by_labels.cells}
+    assert values["B"] == pytest.approx(np.mean([12.0, 12.1, 12.4]))
+    assert (values["A"], by_labels.cells[3][1].text) == (None, "missing; paper 7.00")
+
+
 def test_seconds_have_three_digits_and_no_exponent():
     made = outcome(seconds={"A": [1234.5] * 3, "B": [0.271] * 3})
     by_row = {row[0]: row[-2] for row in sheets(made)[0].rows}
@@ -217,7 +233,7 @@ def test_terminal_tables_show_names_with_brackets_as_they_are():
 
 
 def test_rows_by_numbers_of_labels():
-    made = experiment(columns=("SVHN@20", "SVHN@40", "CIFAR-10@40"), kind="labels")
+    made = experiment(columns=(SVHN, Column("SVHN", "40"), CIFAR10), kind="labels")
     found = {sheet.title: sheet for sheet in sheets(outcome(made, left_out=[("A", "SVHN@40")]))}
     errors = found["SVHN: test error, % (seeds)"]
     assert errors.headings == ("method", "20 labels", "40 labels")
@@ -228,7 +244,7 @@ def test_rows_by_numbers_of_labels():
 
 
 def features_outcome():
-    made = experiment(rows=("Labeled-Only", "Ours"), columns=("SVHN@20",), kind="features")
+    made = experiment(rows=("Labeled-Only", "Ours"), columns=(SVHN,), kind="features")
     pairs = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
 
     def features(number):
@@ -255,10 +271,12 @@ def test_features_have_a_table_of_their_own():
 
 def test_data_that_are_not_whole_are_noted():
     made = outcome()
-    whole, part = ({"title": title, "test": 5000} for title in ("svhn, whole", "svhn, 20,000 of 73,257"))
-    records = {
-        ("A", "SVHN@20"): {seed: dataclasses.replace(record(5.0), data=data) for seed, data in enumerate((whole, part))}
-    }
+    part = {"title": "svhn, 20,000 of 73,257", "train": 20_000, "official": 73_257, "test": 5000}
+    old = {"title": "mine, 1 of 2", "train": 20_000, "test": 5000}  # from before it was known
+    whole = {**part, "title": "svhn", "train": 73_257}
+    own = {**part, "title": "one of mine", "official": None}
+    every = enumerate((whole, part, old, own))
+    records = {("A", "SVHN@20"): {seed: dataclasses.replace(record(5.0), data=data) for seed, data in every}}
     assert made.notes == ("A note with an_underscore.",)
     found = dataclasses.replace(made, records=records)
     assert found.notes[1:] == ("Trained on a part of the data: svhn, 20,000 of 73,257; tested on 5,000 examples.",)

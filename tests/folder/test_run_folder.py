@@ -1,4 +1,4 @@
-"""What a run writes down: atomic files, metrics that survive anything, differences in words, the learning curve."""
+"""What a run writes down: atomic files, metrics that survive anything, differences in words."""
 
 import json
 import os
@@ -8,13 +8,11 @@ import sys
 
 import pytest
 import torch
-from PIL import Image
 
 from semigrad.errors import InputError
 from semigrad.folder.files import claimed, read_json, write_json, write_whole
 from semigrad.folder.metrics import Metrics, read_metrics
 from semigrad.folder.run_folder import default_folder, differences
-from semigrad.report.curve import learning_curve
 from semigrad.training.progress import Bar, Lines, in_short
 from tests.small_runs import go, small
 
@@ -154,29 +152,3 @@ def test_progress_of_a_long_run_is_shown_between_lines_of_metrics(kind, capsys):
     err = capsys.readouterr().err
     assert "plan" in err
     assert "1,003/400,000" in err if kind is Lines else "1003/400000" in err
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("curves")
-    go(small(steps=12, validation=50, validate_every=4, test_every=4), folder / "full")
-    go(small(steps=1, method="supervised"), folder / "short")
-    return folder
-
-
-@pytest.mark.parametrize("name", ["full", "short"])
-def test_the_learning_curve_is_a_picture_with_something_in_it(name, pictures):
-    path = learning_curve(pictures / name)
-    with Image.open(path) as image:
-        assert image.width > 800
-        assert len(image.convert("RGB").getcolors(2**24)) > 50
-    first = path.read_bytes()
-    assert learning_curve(pictures / name).read_bytes() == first
-
-
-def test_a_learning_curve_without_lines(pictures, tmp_path):
-    (tmp_path / "run.json").write_text("{}")
-    (tmp_path / "metrics.jsonl").write_text("")
-    assert learning_curve(tmp_path).exists()
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.0, "labeled": 0.0}\n')
-    assert learning_curve(tmp_path).exists()

@@ -12,10 +12,10 @@ from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS
 from semigrad.experiments.features import describe_features
 from semigrad.experiments.store import Outcome, record_of
-from semigrad.report.charts import DASHED
-from semigrad.report.compare_parts import MAPS, maps, method_curves, provenance
+from semigrad.report.drawing.charts import DASHED
 from semigrad.report.gather import outcome_of, row_labels
 from semigrad.report.page import comparison_page
+from semigrad.report.parts.comparison import MAPS, maps, method_curves, provenance
 from tests.report.pages import NASTY, SVG, drawings, read_page, titles
 from tests.small_runs import go, small
 

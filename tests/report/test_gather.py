@@ -8,8 +8,8 @@ from semigrad.cli import report
 from semigrad.errors import InputError
 from semigrad.experiments.sheets import entries
 from semigrad.experiments.store import record_of
-from semigrad.report.compare_parts import comparison_context, trained
 from semigrad.report.gather import outcome_of, row_labels, runs_below
+from semigrad.report.parts.comparison import comparison_context, trained
 from semigrad.run import configure
 from tests.small_runs import go, small
 

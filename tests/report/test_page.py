@@ -15,9 +15,9 @@ from torch import nn
 from semigrad.cli import report
 from semigrad.cli.words import command_of
 from semigrad.errors import InputError
-from semigrad.report.inside import look_inside
 from semigrad.report.page import run_page
-from semigrad.report.run_parts import PREPARATION, curves
+from semigrad.report.parts.inside import look_inside
+from semigrad.report.parts.run import PREPARATION, curves
 from semigrad.run import configure
 from tests.cli.test_words import read
 from tests.report.pages import NASTY, SVG, drawings, image_folder, read_page, titles

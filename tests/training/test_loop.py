@@ -308,14 +308,17 @@ def test_a_network_of_your_own_holds_the_weights_that_answer(tmp_path):
 
 @dataclass(frozen=True)
 class Misnamed(Supervised):
+    term: str = "step"
+
     def loss(self, net, memory, batch, guess, clock):
-        return {"step": super().loss(net, memory, batch, guess, clock)["labeled"]}
+        return {self.term: super().loss(net, memory, batch, guess, clock)["labeled"]}
 
 
-def test_a_term_with_a_name_of_the_log_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("term", ["step", "test_error", "pseudo_label_share"])
+def test_a_term_with_a_name_of_the_log_is_refused(term, tmp_path, monkeypatch):
     monkeypatch.setitem(METHODS, "misnamed", Misnamed)
-    with pytest.raises(InputError, match=r"a term called step, a name of the log's own\. Rename it"):
-        go(small(method="misnamed"), tmp_path)
+    with pytest.raises(InputError, match=rf"a term called {term}, a name of the log's own\. Rename it"):
+        go(small(method={"name": "misnamed", "term": term}), tmp_path)
 
 
 def test_a_loop_that_goes_on_after_failures_can_be_stopped(tmp_path):

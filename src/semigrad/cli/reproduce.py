@@ -160,7 +160,7 @@ def present(options: Options, outcome: Outcome, store: Store) -> int:
     texts = {"md": tables.markdown, "tex": tables.latex, "csv": tables.comma_separated}
     for ending, write in texts.items():
         write_whole(out / f"table.{ending}", write(outcome).encode())
-    content = {**tables.to_plain(outcome), "failures": dict(outcome.failures)}
+    content = tables.to_plain(outcome)
     write_json(out / "outcome.json", content)
     page = comparison_page(outcome, out / "report.html")
     print(f"Page: {page}\nTables: {', '.join(str(out / f'table.{ending}') for ending in texts)}")
@@ -170,7 +170,7 @@ def present(options: Options, outcome: Outcome, store: Store) -> int:
     if options.json:
         print(json.dumps({**content, "out": str(out), "records": str(store.path)}))
     if outcome.failures:
-        tell(missing(list(outcome.failures)))
+        tell(missing([failure.name for failure in outcome.failures]))
     return 1 if outcome.failures else 0
 
 

@@ -131,7 +131,7 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
     if output.report:
         from semigrad.report.page import run_page
 
-        print(f"Report: {run_page(out)}")
+        print(f"Report: {run_page(out, run)}")
     if output.json:
         line = {
             "error": result["error"],

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from semigrad.experiments.catalogue import EXPERIMENTS
-from semigrad.experiments.experiment import SCALES, Cell, Experiment, Kind, Place, Plan, Scale, find_experiment
+from semigrad.experiments.experiment import SCALES, Cell, Column, Experiment, Kind, Place, Plan, Scale, find_experiment
 
-__all__ = ["EXPERIMENTS", "SCALES", "Cell", "Experiment", "Kind", "Place", "Plan", "Scale", "find_experiment"]
+__all__ = ["EXPERIMENTS", "SCALES", "Cell", "Column", "Experiment", "Kind", "Place", "Plan", "Scale", "find_experiment"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from semigrad.experiments import laptop_scale, paper_scale, published, smoke_scale
-from semigrad.experiments.experiment import Experiment, Plan, Scale
+from semigrad.experiments import published
+from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_name
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
+from semigrad.experiments.scales import laptop, paper, smoke
 from semigrad.settings.recipes import Layer
 
-_MODULES: dict[Scale, ModuleType] = {"smoke": smoke_scale, "laptop": laptop_scale, "paper": paper_scale}
+_MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "paper": paper}
 _ADA_NET_NOTE = (
     "The paper prints ADA-Net with mixup as 8.87 (CIFAR-10) and 5.90 (SVHN) in Table 5, and as 10.30 and 4.62 in "
     "Table 1, whose row with fastSWA is 8.72."
@@ -27,9 +28,9 @@ def _plans(name: str) -> dict[Scale, Plan]:
 
 def _ablation(named: dict[str, Layer]) -> dict[Scale, Plan]:
     return {
-        "smoke": smoke_scale.ablation(named),
-        "laptop": laptop_scale.ablation(named),
-        "paper": paper_scale.variants(named),
+        "smoke": smoke.ablation(named),
+        "laptop": laptop.ablation(named),
+        "paper": paper.variants(named),
     }
 
 
@@ -39,7 +40,7 @@ TABLE1 = Experiment(
     claim="The meta-gradient performs favorably against the previous approaches on all three data sets.",
     kind="table",
     rows=rows_of(published.TABLE1),
-    published=published.TABLE1,
+    published=by_name(published.TABLE1),
     plans=_plans("table1"),
     notes=(
         "Labeled-Only is printed in the paper's Table 4.",
@@ -54,7 +55,7 @@ TABLE2 = Experiment(
     claim="The method performs favorably with another network too, and with fewer labels.",
     kind="table",
     rows=("fastSWA", OURS),
-    published=published.TABLE2,
+    published=by_name(published.TABLE2),
     plans=_plans("table2"),
 )
 
@@ -64,10 +65,9 @@ TABLE3 = Experiment(
     claim="The method performs well against ADA-Net, above all in top-5 error.",
     kind="table",
     rows=rows_of(published.TABLE3),
-    published=published.TABLE3,
+    published=by_name(published.TABLE3),
     plans=_plans("table3"),
     notes=(_CURVE_NOTE,),
-    measures=dict.fromkeys((published.TOP5, laptop_scale.TINY_TOP5, smoke_scale.TOP5), "error_top5"),
 )
 
 TABLE4 = Experiment(
@@ -76,7 +76,7 @@ TABLE4 = Experiment(
     claim="Both components improve on the baseline, and meta-learning still does in the presence of mixup.",
     kind="table",
     rows=rows_of(published.TABLE4),
-    published=published.TABLE4,
+    published=by_name(published.TABLE4),
     plans=_plans("table4"),
     notes=(_META_NOTE,),
 )
@@ -87,7 +87,7 @@ TABLE5 = Experiment(
     claim="The method outperforms ADA-Net with mixup and without.",
     kind="table",
     rows=("ADA-Net", OURS),
-    published=published.TABLE5,
+    published=by_name(published.TABLE5),
     plans=_plans("table5"),
     notes=(_META_NOTE, _ADA_NET_NOTE),
 )
@@ -112,9 +112,9 @@ FIGURE_LABELS = Experiment(
     claim="The baseline degrades heavily when labels are taken away; the method keeps a relatively high accuracy.",
     kind="labels",
     rows=(LABELED_ONLY, OURS),
-    published={
-        (row, column): published.TABLE1[row, column] for row in (LABELED_ONLY, OURS) for column in (SVHN, CIFAR10)
-    },
+    published=by_name(
+        {(row, column): published.TABLE1[row, column] for row in (LABELED_ONLY, OURS) for column in (SVHN, CIFAR10)}
+    ),
     plans=_plans("figure_labels"),
     notes=(_FIGURE_NOTE, "Those shown at 1,000 labels of SVHN and 4,000 of CIFAR-10 stand in its Tables 1 and 4."),
 )
@@ -139,10 +139,12 @@ _OPERATORS: dict[str, Layer] = {
 }
 
 
-def _same_as(row: str) -> dict[tuple[str, str], float]:
+def _same_as(row: str) -> dict[Place, float]:
     """The published figures of the baseline, and those of our row under another name."""
     names = {LABELED_ONLY: LABELED_ONLY, row: OURS}
-    return {(name, column): published.TABLE1[of, column] for name, of in names.items() for column in IMAGE_SETS}
+    return by_name(
+        {(name, column): published.TABLE1[of, column] for name, of in names.items() for column in IMAGE_SETS}
+    )
 
 
 ABLATION_BETA = Experiment(
@@ -154,6 +156,7 @@ ABLATION_BETA = Experiment(
     published=_same_as("beta lr"),
     plans=_ablation(_BETAS),
     notes=("With beta 0 the pseudo-labels are the network's own predictions; consistency and mixup stay.",),
+    beyond=True,
 )
 
 ABLATION_OPERATOR = Experiment(
@@ -165,6 +168,7 @@ ABLATION_OPERATOR = Experiment(
     published=_same_as("finite-difference"),
     plans=_ablation(_OPERATORS),
     notes=("forward-mode and unrolled compute the same numbers up to rounding: their difference is noise.",),
+    beyond=True,
 )
 
 _HOSTS = {
@@ -184,15 +188,16 @@ META_PLUGIN = Experiment(
     rows=_PLUGIN_ROWS,
     published={},
     plans={
-        "smoke": smoke_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
-        "laptop": laptop_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
-        "paper": paper_scale.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "smoke": smoke.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "laptop": laptop.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "paper": paper.meta_plugin(_HOSTS, _PLUGIN_ROWS),
     },
     notes=(
         "Unpublished: a paragraph that the authors left out of their paper has 6.24 for MixMatch (its own authors' "
         "figure) and 6.02 for MixMatch with meta, with WRN-28 on CIFAR-10 with 4,000 labels. There is no code for it.",
         "MixMatch, ReMixMatch and FixMatch have WRN-28-2 at the scale of the paper, MT and TE Conv-Large.",
     ),
+    beyond=True,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from semigrad.data import data_root
 from semigrad.errors import InputError, unknown
@@ -15,13 +15,44 @@ Scale = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Kind = Literal["table", "curves", "labels", "features"]
 Place = tuple[str, str]
-"""Row and column."""
+"""The names of a row and a column."""
+Value = TypeVar("Value")
 
 MOST_SEEDS = 100
 """More than anybody has trained; a number above is a slip."""
 
 ROOT = "{root}"
 """Stands in the path of some data for the folder of the named data sets, which is known only when a run is made."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the runs of a column have in common, and which of their figures it shows. Its name is made of that."""
+
+    data: str = ""  # as the paper calls them: "CIFAR-10"
+    labels: str = ""  # their number or share: "4000", "10%"
+    condition: str = ""  # "with mixup"
+    figure: str = ""  # "top-5", where other columns show other figures of the same runs
+    measure: str = "error"  # what the figure is called in a run's result
+
+    @property
+    def trained(self) -> str:
+        """What was trained, whichever figure of it is shown."""
+        data = f"{self.data}@{self.labels}" if self.labels else self.data
+        return f"{data} {self.condition}".strip()
+
+    @property
+    def name(self) -> str:
+        return f"{self.trained} {self.figure}".strip()
+
+
+Runs = dict[tuple[str, Column], Layer]
+"""The settings of each row in each column."""
+
+
+def by_name(cells: Mapping[tuple[str, Column], Value]) -> dict[Place, Value]:
+    """The same with the names of the columns."""
+    return {(row, column.name): value for (row, column), value in cells.items()}
 
 
 @dataclass(frozen=True)
@@ -45,6 +76,20 @@ class Plan:
     """What a reader must know about this scale."""
     fewer_seeds: Mapping[str, int] = field(default_factory=dict)
     """Columns whose runs are long, and their number of seeds."""
+    described: Mapping[str, Column] = field(default_factory=dict)
+    """Columns of which more is known than their name."""
+
+    @classmethod
+    def of(
+        cls,
+        seeds: int,
+        runs: Runs,
+        notes: tuple[str, ...] = (),
+        fewer_seeds: Mapping[Column, int] | None = None,
+    ) -> Plan:
+        """A plan that knows its columns."""
+        fewer = {column.name: count for column, count in (fewer_seeds or {}).items()}
+        return cls(seeds, by_name(runs), notes, fewer, {column.name: column for _, column in runs})
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,15 +108,20 @@ class Experiment:
     published: Mapping[Place, float]  # error in per cent as the paper prints it; missing: none
     plans: Mapping[Scale, Plan]
     notes: tuple[str, ...] = ()  # what a reader must know at every scale
-    measures: Mapping[str, str] = field(default_factory=dict)  # column -> figure of the result, where it is not "error"
+    beyond: bool = False  # the claim is not the paper's
 
     def columns(self, scale: Scale) -> tuple[str, ...]:
         """In the paper's order."""
         return self.plans[scale].columns
 
+    def column(self, name: str) -> Column:
+        """What is known of a column, at whichever scale it stands."""
+        known = (plan.described[name] for plan in self.plans.values() if name in plan.described)
+        return next(known, Column(name))
+
     def measure(self, column: str) -> str:
         """The name of the figure in a run's result that a column shows."""
-        return self.measures.get(column, "error")
+        return self.column(column).measure
 
     def notes_at(self, scale: Scale) -> tuple[str, ...]:
         """What a reader must know, of the experiment and of its scale."""

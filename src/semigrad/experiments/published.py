@@ -10,18 +10,20 @@ mixup is 3.68 in Table 4 and 3.86 in Table 5. ADA-Net with mixup is 8.87 on CIFA
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from semigrad.experiments.experiment import Place
+from semigrad.experiments.experiment import Column
 
-SVHN, CIFAR10, CIFAR100 = "SVHN@1000", "CIFAR-10@4000", "CIFAR-100@10000"
+SVHN, CIFAR10, CIFAR100 = Column("SVHN", "1000"), Column("CIFAR-10", "4000"), Column("CIFAR-100", "10000")
 IMAGE_SETS = (SVHN, CIFAR10, CIFAR100)
 LABELED_ONLY, OURS, FULLY_SUPERVISED = "Labeled-Only", "Ours", "Fully-Supervised"
 META, MIXUP, BOTH = "Meta", "Mix-Up", "Meta + Mix-Up"
 
 Printed = Mapping[str, tuple[float | None, ...]]
+Figures = Mapping[tuple[str, Column], float]
 
 
-def by_place(columns: tuple[str, ...], printed: Printed) -> dict[Place, float]:
+def by_place(columns: tuple[Column, ...], printed: Printed) -> Figures:
     """The table as row and column of each printed figure; None: the paper prints none."""
     return {
         (row, column): figure
@@ -31,7 +33,7 @@ def by_place(columns: tuple[str, ...], printed: Printed) -> dict[Place, float]:
     }
 
 
-def rows_of(table: Mapping[Place, float]) -> tuple[str, ...]:
+def rows_of(table: Figures) -> tuple[str, ...]:
     """In the paper's order."""
     return tuple(dict.fromkeys(row for row, _ in table))
 
@@ -58,14 +60,20 @@ _TABLE1: Printed = {
 }
 
 TABLE2_COLUMNS = (
-    "CIFAR-10@1000", "CIFAR-10@2000", "CIFAR-10@4000", "CIFAR-100@6000", "CIFAR-100@8000", "CIFAR-100@10000",
-)  # fmt: skip
+    *(Column("CIFAR-10", labels) for labels in ("1000", "2000", "4000")),
+    *(Column("CIFAR-100", labels) for labels in ("6000", "8000", "10000")),
+)
 _TABLE2: Printed = {
     "fastSWA": (6.6, 5.7, 5.0, None, None, 28.0),
     OURS: (6.3, 5.2, 4.1, 26.7, 25.1, 22.9),
 }
 
-TOP1, TOP5 = "ImageNet top-1", "ImageNet top-5"
+
+def top_1_and_5(data: str, labels: str = "") -> tuple[Column, Column]:
+    """Both errors of the same runs."""
+    return Column(data, labels, figure="top-1"), Column(data, labels, figure="top-5", measure="error_top5")
+
+
 _TABLE3: Printed = {
     LABELED_ONLY: (53.65, 31.01),
     "MT": (49.07, 23.59),
@@ -83,7 +91,7 @@ _TABLE4: Printed = {
 }
 
 WITHOUT, WITH = "without mixup", "with mixup"
-TABLE5_COLUMNS = (f"{CIFAR10} {WITHOUT}", f"{CIFAR10} {WITH}", f"{SVHN} {WITHOUT}", f"{SVHN} {WITH}")
+TABLE5_COLUMNS = tuple(replace(column, condition=word) for column in (CIFAR10, SVHN) for word in (WITHOUT, WITH))
 _TABLE5: Printed = {
     "ADA-Net": (18.67, 8.87, 10.76, 5.90),
     OURS: (11.63, 7.78, 3.86, 3.15),
@@ -91,6 +99,6 @@ _TABLE5: Printed = {
 
 TABLE1 = by_place(IMAGE_SETS, _TABLE1)
 TABLE2 = by_place(TABLE2_COLUMNS, _TABLE2)
-TABLE3 = by_place((TOP1, TOP5), _TABLE3)
+TABLE3 = by_place(top_1_and_5("ImageNet"), _TABLE3)
 TABLE4 = by_place(IMAGE_SETS, _TABLE4)
 TABLE5 = by_place(TABLE5_COLUMNS, _TABLE5)

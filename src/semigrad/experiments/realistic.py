@@ -6,12 +6,12 @@ the pool has all six where there is no mismatch, and a growing share of it is of
 
 from __future__ import annotations
 
-from semigrad.experiments.experiment import Experiment, Place, Plan
-from semigrad.experiments.laptop_scale import LAPTOP_DIGITS
-from semigrad.experiments.miniature import METHODS_OF_ROWS, Chosen, method
+from semigrad.experiments.experiment import Column, Experiment, Plan, Runs
 from semigrad.experiments.published import LABELED_ONLY, OURS
-from semigrad.experiments.smoke_scale import NOTES, SMOKE
-from semigrad.experiments.tuned import TUNED
+from semigrad.experiments.scales.laptop import LAPTOP_DIGITS
+from semigrad.experiments.scales.miniature import METHODS_OF_ROWS, Chosen, method
+from semigrad.experiments.scales.smoke import NOTES, SMOKE
+from semigrad.experiments.scales.tuned import TUNED
 from semigrad.settings.recipes import Layer
 
 ROWS: dict[str, Layer] = {
@@ -24,21 +24,21 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def columns(
     layer: Layer, classes: tuple[str, ...], pool: int, sizes: tuple[int, ...], shares: tuple[float, ...] = SHARES
-) -> dict[str, Layer]:
+) -> dict[Column, Layer]:
     """Mismatch: a pool of one size, more and more of it of classes without labels. Amount: smaller and smaller pools
     without mismatch."""
     known: Layer = {**layer, "classes": classes}
-    mismatch: dict[str, Layer] = {
-        f"mismatch {share:.0%}": {**known, "mismatch": share, "unlabeled": pool} for share in shares
+    mismatch: dict[Column, Layer] = {
+        Column(condition=f"mismatch {share:.0%}"): {**known, "mismatch": share, "unlabeled": pool} for share in shares
     }
-    return mismatch | {f"{size} unlabeled": {**known, "unlabeled": size} for size in sizes}
+    return mismatch | {Column(condition=f"{size} unlabeled"): {**known, "unlabeled": size} for size in sizes}
 
 
-def runs(named: dict[str, Layer], chosen: Chosen) -> dict[Place, Layer]:
+def runs(columns: dict[Column, Layer], chosen: Chosen) -> Runs:
     return {
         (row, column): {**layer, "method": method(table, chosen)}
         for row, table in ROWS.items()
-        for column, layer in named.items()
+        for column, layer in columns.items()
     }
 
 
@@ -61,12 +61,13 @@ REALISTIC = Experiment(
     rows=tuple(ROWS),
     published={},
     plans={
-        "smoke": Plan(1, runs(_SMOKE, {}), NOTES),
-        "laptop": Plan(5, runs(_LAPTOP, TUNED), (_TUNED_NOTE,)),
-        "paper": Plan(3, runs(_PAPER, {}), (_UNTUNED_NOTE,)),
+        "smoke": Plan.of(1, runs(_SMOKE, {}), NOTES),
+        "laptop": Plan.of(5, runs(_LAPTOP, TUNED), (_TUNED_NOTE,)),
+        "paper": Plan.of(3, runs(_PAPER, {}), (_UNTUNED_NOTE,)),
     },
     notes=(
         "Every row has the same network, steps, optimizer and batches.",
         "Mismatch: the share of a pool of one size that is of classes without labels; Oliver et al. exchange classes.",
     ),
+    beyond=True,
 )

@@ -13,10 +13,10 @@ from semigrad.data.opening import open_data
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
 from semigrad.experiments.cluster import train_on_cluster
-from semigrad.experiments.experiment import Cell, Experiment, Scale
+from semigrad.experiments.experiment import Cell, Experiment, Place, Scale
 from semigrad.experiments.features import describe_features
-from semigrad.experiments.store import Outcome, Record, Store, record_of
-from semigrad.folder.files import check_writable, make_folder, read_json
+from semigrad.experiments.store import Failure, Outcome, Record, Store, record_of
+from semigrad.folder.files import check_writable, read_json
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RUN, RunFolder
 from semigrad.folder.saved import load_run
@@ -49,8 +49,6 @@ def reproduce(
     `only` names rows and columns that are to be trained; of the others, what is on record is shown. An interrupted
     reproduction goes on where it stopped. Runs that cannot be trained are among the outcome's failures. `tell` hears
     of every run that ends, and after `silence` seconds without one how far the others are."""
-    if jobs < 1:
-        raise InputError(f"jobs must be at least 1; given: {jobs}.")
     work = Work(experiment, scale, experiment.cells(scale, seeds), store, tell)
     work.read_records()
     runs = work.missing(selected(experiment, scale, only))
@@ -125,7 +123,7 @@ class Work:
     tell: Tell
     records: dict[str, Record] = field(default_factory=dict)  # by the run's key
     fingerprints: dict[Source, str | InputError] = field(default_factory=dict)  # or why the data cannot be read
-    failures: dict[str, str] = field(default_factory=dict)  # as `Outcome` has them
+    failures: list[Failure] = field(default_factory=list)
     to_train: int = 0
     ended: int = 0
 
@@ -176,7 +174,6 @@ class Work:
     def train_here(self, runs: Sequence[Run], out: Path, jobs: int, device: str, silence: float) -> None:
         """Train in folders below `out`, going on with what was begun there."""
         pick_device(device)  # one message where it is not there, not one for each run
-        make_folder(out)
         places = self._places(runs, out)
         train_all(
             places,
@@ -234,19 +231,20 @@ class Work:
         self._note(run, record)
 
     def outcome(self, command: str) -> Outcome:
-        places: dict[tuple[str, str], dict[int, Record]] = {}
+        places: dict[Place, dict[int, Record]] = {}
         for cell in self.cells:
             if cell.run.key in self.records:
                 places.setdefault((cell.row, cell.column), {})[cell.run.seed] = self.records[cell.run.key]
         today = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         newest = max((str(record.made["date"]) for record in self.records.values()), default=today)
-        return Outcome(self.experiment, self.scale, places, command, newest, self.failures)
+        return Outcome(self.experiment, self.scale, places, command, newest, tuple(self.failures))
 
     def note_failure(self, run: Run, error: InputError) -> None:
         """A run that cannot be trained is missing in its cells; the others go on."""
-        cells = " and ".join(f"{cell.row}, {cell.column}" for cell in self.cells if cell.run.key == run.key)
-        self.failures[f"{cells}, seed {run.seed}"] = " ".join(error.problems)
-        self._tell_of(run, f"cannot be trained. {' '.join(error.problems)}")
+        places = tuple((cell.row, cell.column) for cell in self.cells if cell.run.key == run.key)
+        failure = Failure(places, run.seed, " ".join(error.problems))
+        self.failures.append(failure)
+        self._tell_of(run, f"cannot be trained. {failure.reason}")
 
     def _note(self, run: Run, record: Record) -> None:
         self.records[run.key] = record
@@ -290,5 +288,5 @@ def _different(cells: Sequence[Cell]) -> list[Run]:
 def _command(experiment: Experiment, scale: Scale, seeds: int | None, only: Sequence[str]) -> str:
     words = ["semigrad", "reproduce", experiment.name, "--scale", scale]
     words += [] if seeds is None else ["--seeds", str(seeds)]
-    words += ["--only", *only] if only else []
+    words += ["--only", ",".join(only)] if only else []
     return shlex.join(words)

@@ -6,9 +6,11 @@ import dataclasses
 import datetime
 import math
 import statistics as middle
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from semigrad.experiments.experiment import Column
 from semigrad.experiments.published import FULLY_SUPERVISED
 from semigrad.experiments.statistics import Agreement, Difference, Summary, agreement, difference, summarize
 from semigrad.experiments.store import Outcome
@@ -36,13 +38,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What stands in one place of a table, and the number that it says, where it says one."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class Sheet:
     """One table in words."""
 
     title: str
     headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    cells: tuple[tuple[Shown, ...], ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The words alone."""
+        return tuple(tuple(cell.text for cell in row) for row in self.cells)
 
 
 def moment(date: str) -> str:
@@ -99,7 +114,8 @@ def paper_columns(outcome: Outcome, column: str) -> list[str]:
     printed = list(dict.fromkeys(column for _, column in experiment.published))
 
     def kind(name: str) -> tuple[str, str]:
-        return experiment.measure(name), name.partition(" ")[2]
+        known = experiment.column(name)
+        return known.measure, known.condition
 
     return [column] if column in printed else [name for name in printed if kind(name) == kind(column)]
 
@@ -135,11 +151,11 @@ def _by_column(outcome: Outcome) -> list[Sheet]:
         papers = ("paper",) if printed == [column] else tuple(f"paper, {name}" for name in printed)
         rows = tuple(
             (
-                entry.row,
-                entry.ours,
-                str(entry.summary.seeds) if entry.summary else "",
+                Shown(entry.row),
+                _mean(entry),
+                _number(entry.summary.seeds if entry.summary else None, "d"),
                 _difference(entry),
-                *(_number(experiment.published.get((entry.row, name)), ".2f") or NONE for name in printed),
+                *(_number(experiment.published.get((entry.row, name)), ".2f", NONE) for name in printed),
                 _seconds(entry),
                 _number(entry.times, ".2f"),
             )
@@ -159,67 +175,75 @@ def _by_column(outcome: Outcome) -> list[Sheet]:
 def _without_empty(sheet: Sheet) -> Sheet:
     """Without the columns that say nothing in any row, such as differences to a baseline that is not there."""
     kept = [place for place in range(len(sheet.headings)) if any(row[place] for row in sheet.rows)]
-
-    def chosen(row: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(row[place] for place in kept)
-
-    return dataclasses.replace(sheet, headings=chosen(sheet.headings), rows=tuple(map(chosen, sheet.rows)))
+    headings = tuple(sheet.headings[place] for place in kept)
+    return dataclasses.replace(
+        sheet, headings=headings, cells=tuple(tuple(row[place] for place in kept) for row in sheet.cells)
+    )
 
 
 def _by_labels(outcome: Outcome) -> list[Sheet]:
     """For each data set the errors, differences and costs over its numbers of labels."""
-    by_data: dict[str, list[str]] = {}
-    for column in outcome.experiment.columns(outcome.scale):
-        by_data.setdefault(column.rpartition("@")[0], []).append(column)
+    by_data: dict[str, list[Column]] = {}
+    for name in outcome.experiment.columns(outcome.scale):
+        column = outcome.experiment.column(name)
+        by_data.setdefault(column.data, []).append(column)
     by_place = {(entry.row, entry.column): entry for entry in entries(outcome)}
 
-    def sheet(data: str, columns: list[str], what: str, word: Callable[[Entry], str]) -> Sheet:
-        def words(row: str) -> Iterator[str]:
+    def sheet(data: str, columns: list[Column], what: str, show: Callable[[Entry], Shown]) -> Sheet:
+        def shown(row: str) -> Iterator[Shown]:
             for column in columns:
-                yield word(by_place[row, column]) if (row, column) in by_place else NONE
+                entry = by_place.get((row, column.name))
+                yield show(entry) if entry else Shown(NONE)
 
-        headings = ("method", *(f"{column.rpartition('@')[2]} labels" for column in columns))
-        rows = tuple((row, *words(row)) for row in outcome.experiment.rows)
-        return Sheet(f"{data}: {what}" if data else what, headings, rows)
+        headings = ("method", *(f"{column.labels} labels" for column in columns))
+        return Sheet(f"{data}: {what}", headings, tuple((Shown(row), *shown(row)) for row in outcome.experiment.rows))
 
-    whats: dict[str, Callable[[Entry], str]] = {
-        "test error, % (seeds)": _error,
-        f"difference to {outcome.experiment.rows[0]}": _difference,
-        "median seconds of a run": _seconds,
-    }
-    made = [sheet(*group, what, word) for group in by_data.items() for what, word in whats.items()]
+    whats = [
+        ("test error, % (seeds)", _error),
+        (f"difference to {outcome.experiment.rows[0]}", _difference),
+        ("median seconds of a run", _seconds),
+    ]
+    made = [sheet(*group, *what) for group in by_data.items() for what in whats]
     return [sheet for sheet in made if any(any(row[1:]) for row in sheet.rows)]
 
 
+@dataclass(frozen=True)
+class FeatureFigure:
+    """A number that is said of the features of a run."""
+
+    name: str
+    read: Callable[[Mapping[str, Any]], float | None]  # from what the record keeps of them
+
+
+def _energy(pair: str, name: str, share: str) -> FeatureFigure:
+    """A distance as a share of its largest value."""
+    return FeatureFigure(f"energy {pair}{name}", lambda features: features["energy"][pair][share])
+
+
 PAIRS = ("labeled-unlabeled", "labeled-test", "unlabeled-test")
-KINDS = {"": "share", " by chance": "share_by_chance"}
-FEATURES = (*(f"energy {pair}{kind}" for pair in PAIRS for kind in KINDS), "silhouette")
-"""What is said of the features of a cell."""
+FEATURES = (
+    *(_energy(pair, *kind) for pair in PAIRS for kind in (("", "share"), (" by chance", "share_by_chance"))),
+    FeatureFigure("silhouette", lambda features: features["silhouette"]["mean"]),
+)
 
 
-def feature_figures(outcome: Outcome, row: str, column: str) -> dict[str, Summary | None]:
-    """Energy distances as shares of their largest value, and the silhouette, each over the seeds of a cell."""
+def summarize_features(outcome: Outcome, row: str, column: str, figure: FeatureFigure) -> Summary | None:
+    """A figure of the features over the seeds of a cell."""
     records = outcome.records.get((row, column), {}).values()
-    seen = [record.features for record in records if record.features is not None]
-    values: dict[str, list[float | None]] = {
-        f"energy {pair}{kind}": [features["energy"][pair][name] for features in seen]
-        for pair in PAIRS
-        for kind, name in KINDS.items()
-    }
-    values["silhouette"] = [features["silhouette"]["mean"] for features in seen]
-    return {name: summarize([value for value in values[name] if value is not None]) for name in FEATURES}
+    values = [figure.read(record.features) for record in records if record.features is not None]
+    return summarize([value for value in values if value is not None])
 
 
 def _features(outcome: Outcome) -> Sheet:
     rows = [
-        (row, column, *map(_mean, feature_figures(outcome, row, column).values()))
+        (Shown(row), Shown(column), *(_summary(summarize_features(outcome, row, column, each)) for each in FEATURES))
         for column in outcome.experiment.columns(outcome.scale)
         for row in outcome.experiment.rows
     ]
     note = (
         "Energy distance: 0 for features spread alike, 1 for two points apart; silhouette: of test features by class."
     )
-    return Sheet("Features", ("method", "data", *FEATURES), tuple(rows), (note,))
+    return Sheet("Features", ("method", "data", *(figure.name for figure in FEATURES)), tuple(rows), (note,))
 
 
 def _silhouettes(outcome: Outcome) -> list[Sheet]:
@@ -235,27 +259,39 @@ def _silhouettes(outcome: Outcome) -> list[Sheet]:
                     name = names[int(number)] if names else number
                     by_row.setdefault(row, {}).setdefault(name, []).append(value)
         classes = list(dict.fromkeys(name for values in by_row.values() for name in values))
-        rows = [(row, *(_mean(summarize(values.get(name, []))) for name in classes)) for row, values in by_row.items()]
+        rows = [
+            (Shown(row), *(_summary(summarize(values.get(name, []))) for name in classes))
+            for row, values in by_row.items()
+        ]
         made += [Sheet(f"{column}: silhouette of each class", ("method", *classes), tuple(rows))] if rows else []
     return made
 
 
-def _mean(summary: Summary | None) -> str:
+def _summary(summary: Summary | None) -> Shown:
+    """Four decimals."""
     if summary is None:
-        return MISSING
-    return f"{summary.mean:.4f}" + ("" if math.isnan(summary.deviation) else f" ± {summary.deviation:.4f}")
+        return Shown(MISSING)
+    deviation = "" if math.isnan(summary.deviation) else f" ± {summary.deviation:.4f}"
+    return Shown(f"{summary.mean:.4f}{deviation}", summary.mean)
 
 
-def _difference(entry: Entry) -> str:
+def _mean(entry: Entry) -> Shown:
+    return Shown(entry.ours, entry.summary.mean if entry.summary else None)
+
+
+def _difference(entry: Entry) -> Shown:
     if entry.difference is None or entry.summary is None:
-        return ""
+        return Shown("")
     few = entry.difference.seeds < entry.summary.seeds
-    return str(entry.difference) + (f" ({_count(entry.difference.seeds, 'seed')})" if few else "")
+    seeds = f" ({_count(entry.difference.seeds, 'seed')})" if few else ""
+    return Shown(f"{entry.difference}{seeds}", entry.difference.mean)
 
 
-def _error(entry: Entry) -> str:
+def _error(entry: Entry) -> Shown:
+    """The mean, of how many seeds, and the paper's."""
     seeds = f" ({entry.summary.seeds})" if entry.summary else ""
-    return entry.ours + seeds + ("" if entry.published is None else f"; paper {entry.published:.2f}")
+    paper = "" if entry.published is None else f"; paper {entry.published:.2f}"
+    return dataclasses.replace(_mean(entry), text=f"{entry.ours}{seeds}{paper}")
 
 
 def _count(number: int, what: str) -> str:
@@ -267,10 +303,10 @@ def _order(column: str, agreed: Agreement, between: Agreement | None) -> str:
     return f"{words}." if between is None else f"{words}; of the {between.rows} between the two ends {between.tau:.2f}."
 
 
-def _seconds(entry: Entry) -> str:
+def _seconds(entry: Entry) -> Shown:
     """Three digits that count."""
     return _number(entry.seconds, ".3g" if (entry.seconds or 0) < 100 else ".0f")
 
 
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
+def _number(value: float | None, form: str, none: str = "") -> Shown:
+    return Shown(none) if value is None else Shown(format(value, form), value)

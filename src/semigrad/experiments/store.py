@@ -13,28 +13,27 @@ import itertools
 import json
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
-from semigrad.experiments.experiment import Experiment, Scale
+from semigrad.experiments.experiment import Experiment, Place, Scale
 from semigrad.folder.files import make_folder, read_json, write_whole
-from semigrad.folder.metrics import read_metrics
+from semigrad.folder.metrics import ERRORS, read_metrics
 from semigrad.folder.run_folder import METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import load_run
 from semigrad.run import Run, from_layers
+from semigrad.training.facts import is_part
 
 DEFAULT_STORE = Path("docs/results/runs")
 CURVE_LINES = 60
 FIELDS = ("key", "run", "data", "made", "result", "curve")
 LARGEST_CONFUSION = 20  # classes; the matrix of 100 would be most of a record
 PARTS = ("labeled", "unlabeled", "test")  # whose features are compared
-PART = re.compile(r", [\d,]+ of [\d,]+$")  # at the end of the title of a data set that is not whole
 DAMAGE = (AttributeError, InputError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a damaged record raises."""
 Identity = tuple[str, str, str | None]
@@ -65,25 +64,38 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A run that could not be trained."""
+
+    places: tuple[Place, ...]  # of the cells that show it
+    seed: int
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Which run it is, in words."""
+        cells = " and ".join(f"{row}, {column}" for row, column in self.places)
+        return f"{cells}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a reproduction has so far."""
 
     experiment: Experiment
     scale: Scale
-    records: Mapping[tuple[str, str], Mapping[int, Record]]  # (row, column) -> seed -> record
+    records: Mapping[Place, Mapping[int, Record]]  # seed -> record in each place
     command: str  # that makes it
     date: str
-    failures: Mapping[str, str] = field(default_factory=dict)  # runs that could not be trained, by their cells -> why
+    failures: tuple[Failure, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: of the experiment, of its scale, and of data that were there in part only."""
         records = [record for cell in self.records.values() for record in cell.values()]
-        parts = sorted({(record.data.get("title", ""), record.data.get("test", 0)) for record in records})
+        parts = sorted({(record.data["title"], record.data["test"]) for record in records if is_part(record.data)})
         said = tuple(
-            f"Trained on a part of the data: {title}; tested on {tested:,} examples."
-            for title, tested in parts
-            if PART.search(title)
+            f"Trained on a part of the data: {title}; tested on {tested:,} examples." for title, tested in parts
         )
         return self.experiment.notes_at(self.scale) + said
 
@@ -213,7 +225,7 @@ def thin(lines: list[dict[str, float]], most: int = CURVE_LINES) -> list[dict[st
     """At most so many lines, evenly chosen and as they were but for 5 digits; lines with a measured error go before
     others, and the last one is always there."""
     *before, last = range(len(lines)) or [0]
-    measured = [number for number in before if any(name.endswith("_error") for name in lines[number])]
+    measured = [number for number in before if ERRORS.keys() & lines[number].keys()]
     others = sorted({*before} - {*measured})
     kept = _evenly(measured, most - 1)
     chosen = [*kept, *_evenly(others, most - 1 - len(kept)), last]
@@ -259,6 +271,8 @@ def _check(record: Record) -> None:
     _demand({
         "made.seconds": _is_finite(record.made["seconds"]),
         "data.title": isinstance(record.data["title"], str),
+        "data.train": isinstance(record.data["train"], int),
+        "data.official": isinstance(record.data.get("official"), int | None),
         "data.test": isinstance(record.data["test"], int),
         "data.fingerprint": isinstance(record.data["fingerprint"], str),
         "data.own_network": isinstance(record.own_network, str | None),

@@ -15,12 +15,13 @@ from rich.text import Text
 from semigrad.experiments.sheets import (
     FEATURES,
     Entry,
+    FeatureFigure,
     caption,
     entries,
-    feature_figures,
     moment,
     paper_columns,
     sheets,
+    summarize_features,
 )
 from semigrad.experiments.store import Outcome, Record
 
@@ -91,7 +92,7 @@ def comma_separated(outcome: Outcome) -> str:
     beside = _columns_beside(outcome)
     printed = list(dict.fromkeys(name for names in beside.values() for name in names))
     figures = FEATURES if outcome.experiment.kind == "features" else ()
-    of_features = [field for name in figures for field in (_field(name), _field(f"{name} deviation"))]
+    of_features = [field for figure in figures for field in (_field(figure.name), _field(f"{figure.name} deviation"))]
     writer.writerow([*CSV_FIELDS, *(f"published_{name}" for name in printed), *of_features])
     for entry in entries(outcome):
         ours, paired = entry.summary, entry.difference
@@ -101,7 +102,7 @@ def comma_separated(outcome: Outcome) -> str:
             *(entry.published, entry.seconds, entry.times),
             *(outcome.experiment.published.get((entry.row, name)) if name in beside[entry.column] else None
               for name in printed),
-            *(number for name in figures for number in _mean_and_deviation(outcome, entry, name)),
+            *(number for figure in figures for number in _mean_and_deviation(outcome, entry, figure)),
         )  # fmt: skip
         shown = ["" if number is None or math.isnan(number) else number for number in numbers]
         writer.writerow([entry.row, entry.column, outcome.experiment.measure(entry.column), *shown])
@@ -117,8 +118,8 @@ def _columns_beside(outcome: Outcome) -> dict[str, list[str]]:
     }
 
 
-def _mean_and_deviation(outcome: Outcome, entry: Entry, name: str) -> tuple[float | None, float | None]:
-    summary = feature_figures(outcome, entry.row, entry.column)[name]
+def _mean_and_deviation(outcome: Outcome, entry: Entry, figure: FeatureFigure) -> tuple[float | None, float | None]:
+    summary = summarize_features(outcome, entry.row, entry.column, figure)
     return (summary.mean, summary.deviation) if summary else (None, None)
 
 
@@ -166,6 +167,9 @@ def to_plain(outcome: Outcome) -> dict[str, Any]:
         "date": outcome.date,
         "notes": outcome.notes,
         "cells": cells,
+        "failures": [
+            {"places": failure.places, "seed": failure.seed, "reason": failure.reason} for failure in outcome.failures
+        ],
     }
 
 

@@ -13,16 +13,29 @@ from semigrad.folder.files import cannot_write, sync, write_whole
 
 Line = Mapping[str, float]
 
+
+@dataclass(frozen=True)
+class Figure:
+    """What a figure of a line is called."""
+
+    label: str  # beside others of its kind
+    title: str  # by itself
+
+
 OF_EVERY_LINE = {"step", "loss", "lr", "seconds"}
 """What a line holds whatever the method; other names are its terms, the figures of its pseudo-labels, and errors."""
-PSEUDO_LABELS = {
-    "pseudo_label_accuracy": "accuracy",
-    "pseudo_label_confidence": "confidence",
-    "pseudo_label_share": "share",
+ACCURACY, CONFIDENCE, SHARE = "pseudo_label_accuracy", "pseudo_label_confidence", "pseudo_label_share"
+PSEUDO_LABELS = {ACCURACY: "accuracy", CONFIDENCE: "confidence", SHARE: "share"}
+"""Figures of the pseudo-labels in a batch, shares up to 1, and their labels."""
+VALIDATION_ERROR, TEST_ERROR, TRAINING_ERROR = "validation_error", "test_error", "training_error"
+ERRORS = {
+    VALIDATION_ERROR: Figure("validation", "validation error"),
+    TEST_ERROR: Figure("test", "test error"),
+    TRAINING_ERROR: Figure("labeled training examples", "error on labeled training examples"),
 }
-"""Figures of the pseudo-labels in a batch, shares up to 1, and what a chart calls them."""
-ERRORS = {"validation_error": "validation", "test_error": "test", "training_error": "labeled training examples"}
-"""Errors in per cent, measured on the way, and what they are of."""
+"""Errors in per cent, measured on the way."""
+OWN_NAMES = {*OF_EVERY_LINE, *PSEUDO_LABELS, *ERRORS}
+"""Names that no term of a method may have."""
 
 
 def names_in(lines: Iterable[Line]) -> list[str]:
@@ -32,13 +45,17 @@ def names_in(lines: Iterable[Line]) -> list[str]:
 
 def terms_in(lines: Iterable[Line]) -> list[str]:
     """The names of the loss terms: whatever is nothing else."""
-    others = {*OF_EVERY_LINE, *PSEUDO_LABELS, *ERRORS}
-    return [name for name in names_in(lines) if name not in others]
+    return [name for name in names_in(lines) if name not in OWN_NAMES]
+
+
+def errors_in(lines: Iterable[Line]) -> list[str]:
+    """The names of the errors that were measured."""
+    return [name for name in names_in(lines) if name in ERRORS]
 
 
 def prepares(line: Line) -> bool:
-    """Whether a line is of the prologue, whose steps are numbered up to -1."""
-    return line["step"] < 0
+    """Whether a line is of the prologue, after whose last step 0 steps are done."""
+    return line["step"] <= 0
 
 
 @dataclass

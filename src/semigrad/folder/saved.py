@@ -81,10 +81,10 @@ class OtherData(InputError):
     """The data that a run names are not those that it was trained on."""
 
 
-def load_origin(path: Path, changed_too: bool = False) -> Origin:
-    """The run whose folder this is, with its data and how they were divided; data that have changed since are refused
-    unless `changed_too`."""
-    run = load_run(path)
+def load_origin(path: Path, run: Run | None = None, changed_too: bool = False) -> Origin:
+    """The run whose folder this is (read from there where it is not at hand) with its data and how they were divided;
+    data that have changed since are refused unless `changed_too`."""
+    run = run or load_run(path)
     whole = open_data(run.data, run)
     trained_on = read_json(RunFolder(path)[RUN]).get("data")
     changed = isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from semigrad.experiments.statistics import difference, summarize
-from semigrad.report.style import COLORS, INK, light, save, tidy
+from semigrad.report.drawing.style import COLORS, INK, light, save, tidy
 
 Errors = Mapping[str, Sequence[float]]
 """Row -> error of each seed in per cent, the same seeds in every row; the first row is the baseline."""

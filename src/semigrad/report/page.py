@@ -20,23 +20,24 @@ from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import OtherData, load_run
-from semigrad.report import run_parts
-from semigrad.report.charts import Chart
-from semigrad.report.compare_parts import comparison_context
+from semigrad.report.drawing.charts import Chart
+from semigrad.report.drawing.standalone import as_text, asset, stand_alone
 from semigrad.report.gather import outcome_of, runs_below
-from semigrad.report.inside import Inside, look_inside
+from semigrad.report.parts import run as run_parts
+from semigrad.report.parts.comparison import comparison_context
+from semigrad.report.parts.inside import Inside, look_inside
+from semigrad.report.parts.section import Section, attempt, whole
 from semigrad.report.provenance import again, error_words, facts_table, headline, settings_table
-from semigrad.report.run_parts import Section, attempt, whole
-from semigrad.report.standalone import as_text, asset, stand_alone
+from semigrad.run import Run
 
 REPORT = "report.html"
 LONGEST_NAME = 150
 """Bytes of a picture's name; systems take 255, and endings come behind it."""
 
 
-def run_page(folder: Path) -> Path:
+def run_page(folder: Path, run: Run | None = None) -> Path:
     """Write the page of a run into its folder. What cannot be computed is left out, with a sentence that says why."""
-    return write_page(folder / REPORT, "run.html", run_context(folder))
+    return write_page(folder / REPORT, "run.html", run_context(folder, run))
 
 
 def comparison_page(outcome: Outcome, path: Path) -> Path:
@@ -64,28 +65,28 @@ def charts_of(context: Mapping[str, Any]) -> list[Chart]:
     return [chart for section in context["sections"] for chart in section.charts]
 
 
-def run_context(folder: Path) -> dict[str, Any]:
-    """Everything that the page of a run shows."""
+def run_context(folder: Path, run: Run | None = None) -> dict[str, Any]:
+    """Everything that the page of a run shows; the run is read from the folder where it is not at hand."""
     try:
-        return _run_context(folder)
+        return _run_context(folder, run or load_run(folder))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         files, reason = f"{RUN}, {RESULT} or {CONFIG}", f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is damaged: {files} is not as it was written ({reason}).") from error
 
 
-def _run_context(folder: Path) -> dict[str, Any]:
-    run, here = load_run(folder), RunFolder(folder)
+def _run_context(folder: Path, run: Run) -> dict[str, Any]:
+    here = RunFolder(folder)
     content, lines = read_json(here[RUN]), read_metrics(here[METRICS])
     result = read_json(here[RESULT]) if here.finished else {}
-    sections = [whole("How training went", lambda: run_parts.curves(lines, result))]
-    inside, other_data = _look(folder, sections[0])
+    sections = [whole("curves", "How training went", lambda: run_parts.curves(lines, result))]
+    inside, other_data = _look(folder, run, sections[0])
     sentence, command = again(run, content.get("own_network"), other_data)
     classes = _classes(here, inside)
-    sections.append(whole("Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
-    sections.append(whole("Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
+    sections.append(whole("answers", "Answers on the test part", lambda: run_parts.answers(result, inside, classes)))
+    sections.append(whole("pseudo-labels", "Pseudo-labels", lambda: run_parts.pseudo_labels(lines, inside)))
     if inside is not None:
-        sections.append(whole("Feature map", lambda: run_parts.features(inside)))
-        sections.append(whole("Examples", lambda: run_parts.examples(inside)))
+        sections.append(whole("features", "Feature map", lambda: run_parts.features(inside)))
+        sections.append(whole("examples", "Examples", lambda: run_parts.examples(inside)))
     return {
         "title": f"{run.method_name} on {run.data}, seed {run.seed}",
         "error": error_words(result),
@@ -94,18 +95,18 @@ def _run_context(folder: Path) -> dict[str, Any]:
         "sections": sections,
         "again": sentence,
         "command": command,
-        "settings": settings_table(content["run"]),
+        "settings": settings_table(run),
         "facts": facts_table(content, result, _date(here)),
         "folder": str(folder),
     }
 
 
-def _look(folder: Path, section: Section) -> tuple[Inside | None, bool]:
+def _look(folder: Path, run: Run, section: Section) -> tuple[Inside | None, bool]:
     """What the network sees; where that is not to be had, the first section says why. Also whether that is because the
     data are others."""
     found: list[Inside] = []
     what = "Everything that needs the network and the data"
-    obstacle = attempt(section, what, lambda: found.append(look_inside(folder)))
+    obstacle = attempt(section, what, lambda: found.append(look_inside(folder, run)))
     return found[0] if found else None, isinstance(obstacle, OtherData)
 
 
@@ -162,7 +163,7 @@ def file_name(name: str) -> str:
 
 def save_pictures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Every chart as an SVG and a PNG file that stand by themselves, in the light colors."""
-    from semigrad.report.raster import save_png  # loads matplotlib
+    from semigrad.report.drawing.raster import save_png  # loads matplotlib
 
     make_folder(folder)
     paths = []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from semigrad.cli.words import command_of
 from semigrad.data import SOURCES
 from semigrad.data.split import DataSpec
-from semigrad.errors import InputError
-from semigrad.report.charts import Cell, Table
-from semigrad.run import Run, configure
+from semigrad.report.drawing.charts import Cell, Table
+from semigrad.run import Run
+from semigrad.training.facts import is_part
 from semigrad.training.plan import duration
 
 
@@ -39,62 +39,68 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def error_words(result: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The test error, and what it means; None where nothing was measured."""
+class ErrorWords(NamedTuple):
+    """The test error in words."""
+
+    figure: str
+    interval: str
+
+
+def error_words(result: Mapping[str, Any]) -> ErrorWords | None:
+    """The test error, and how sure it is; None where nothing was measured."""
     if not (test := result["test"] if result else None):
         return None
     low, high = test["error_interval"]
     over = f"95 % interval {low:.2f} to {high:.2f} % over {test['examples']:,} examples"
-    return f"{test['error']:.2f} %", f"test error, {over}"
+    return ErrorWords(f"{test['error']:.2f} %", over)
 
 
 def headline(run: Run, content: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a reader wants to know first, as far as it is known."""
     data, split, seconds = content.get("data") or {}, content.get("split") or {}, result.get("seconds")
     test, validation = result.get("test") or {}, result.get("validation") or {}
-    part = f" ({data['title']})" if " of " in str(data.get("title")) else ""
-    facts = {
-        "method": run.method_name,
-        "data": f"{run.data}{part}",
-        "labeled / unlabeled": f"{split['labeled']:,} / {split['unlabeled']:,}" if split else None,
-        "network": content.get("own_network") or run.model_name,
-        "steps": f"{run.steps:,}",
-        "seed": str(run.seed),
-        "training took": seconds and duration(seconds),
-        "top-5 error": _percent(test.get("error_top5")),
-        "calibration error": _percent(test.get("calibration_error")),
-        "validation error": _percent(validation.get("error")),
-    }
-    return [(name, value) for name, value in facts.items() if value]
+    part = f" ({data['title']})" if is_part(data) else ""
+    facts = [
+        ("method", run.method_name),
+        ("data", f"{run.data}{part}"),
+        ("labeled / unlabeled", f"{split['labeled']:,} / {split['unlabeled']:,}" if split else None),
+        ("network", content.get("own_network") or run.model_name),
+        ("steps", f"{run.steps:,}"),
+        ("seed", str(run.seed)),
+        ("training took", seconds and duration(seconds)),
+        ("top-5 error", _percent(test.get("error_top5"))),
+        ("calibration error", _percent(test.get("calibration_error"))),
+        ("validation error", _percent(validation.get("error"))),
+    ]
+    return [(name, value) for name, value in facts if value]
 
 
 def _percent(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f} %"
 
 
-def settings_table(described: Mapping[str, Any]) -> Table:
+def settings_table(run: Run) -> Table:
     """Every setting; those that are not the default of these data say so."""
-    try:
-        base = configure(described["data"], method=described["method"]["name"], model=described["model"]["name"])
-        defaults = dict(flat(base.to_dict()))
-    except (InputError, KeyError, TypeError):
-        defaults = {}
-    rows = []
-    for name, value in flat(described):
-        default = defaults.get(name, value)
+    defaults, rows = dict(flat(run.plain.to_dict())), []
+    for name, value in flat(run.to_dict()):
+        default = defaults[name]
         rows.append((Cell(name), Cell(_written(value)), Cell("" if value == default else _written(default))))
     return Table(("setting", "value", "default, where it differs"), rows)
 
 
 def facts_table(content: Mapping[str, Any], result: Mapping[str, Any], date: str) -> Table:
     """Versions, hashes, counts, time."""
-    facts = {"key of the run": content.get("key"), "finished": date, "seconds of training": result.get("seconds")}
-    facts |= {"who answers": result.get("evaluated"), "test part read": content.get("test_read")}
+    facts = [
+        ("key of the run", content.get("key")),
+        ("finished", date),
+        ("seconds of training", result.get("seconds")),
+        ("who answers", result.get("evaluated")),
+        ("test part read", content.get("test_read")),
+    ]
     for part in ("data", "split", "environment"):
-        facts |= {f"{part}: {name}": value for name, value in flat(content.get(part) or {})}
-    if content.get("own_network"):
-        facts["own network"] = content["own_network"]
-    rows = [(Cell(name), Cell(_written(value))) for name, value in facts.items() if value not in (None, [], "")]
+        facts += [(f"{part}: {name}", value) for name, value in flat(content.get(part) or {})]
+    facts.append(("own network", content.get("own_network")))
+    rows = [(Cell(name), Cell(_written(value))) for name, value in facts if value not in (None, [], "")]
     return Table(("fact", "value"), rows)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from semigrad.report.style import save, tidy
+from semigrad.report.drawing.style import save, tidy
 from semigrad.theory.consistency import Shares
 from semigrad.theory.lemma1 import Ratios
 from semigrad.theory.remarks import NETWORKS, Course
@@ -99,8 +99,7 @@ def theorem2_picture(rates: Sequence[Rate], path: Path) -> Path:
         if math.isfinite(rate.paper):
             axes.plot(steps, rate.paper / np.sqrt(steps), color=PAPER, label=f"paper: C/√T, C = {rate.paper:.0f}")
         axes.plot(steps, rate.sharpened / np.sqrt(steps), color=SHARPENED, label=f"sharpened: C = {rate.sharpened:.1f}")
-        first, _, rest = rate.title.partition(", ")
-        axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"{first} ({rate.basis})\n{rest}")
+        axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"{rate.network} ({rate.basis})\n{rate.setting}")
         axes.title.set_fontsize(10)
         axes.legend(frameon=False, fontsize=8, loc="lower left")
     for line in panels:

@@ -92,23 +92,35 @@ class Settings:
         with_nesterov = [name for name, optimizer in OPTIMIZERS.items() if optimizer.nesterov]
         falls = self.schedule in ("linear", "gaussian")
         first = min((length(m, self.steps) for m in self.milestones[:1]), default=self.steps)
-        checks = {
-            f"warmup must not be negative or longer than the run; given: {self.warmup}.": (
-                0 <= self.warmup <= max(self.steps, 1)
+        checks = [
+            (
+                0 <= self.warmup <= max(self.steps, 1),
+                f"warmup must not be negative or longer than the run; given: {self.warmup}.",
             ),
-            f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the run; "
-            f"given: milestones {self.milestones}.": not falls or first < self.steps,
-            "momentum_end needs a milestone from which on it holds.": self.momentum_end is None or self.milestones,
-            f"cosine_length must be finite and at least 1; given: {self.cosine_length}.": (
-                1 <= self.cosine_length < math.inf
+            (
+                not falls or first < self.steps,
+                f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the "
+                f"run; given: milestones {self.milestones}.",
             ),
-            "validate_every needs a validation part: give validation too.": not self.validate_every or self.validation,
-            f"nesterov needs a momentum above 0 and an optimizer that has it ({' or '.join(with_nesterov)}).": (
-                not self.nesterov or (self.optimizer in with_nesterov and self.momentum > 0)
+            (self.momentum_end is None or self.milestones, "momentum_end needs a milestone from which on it holds."),
+            (
+                1 <= self.cosine_length < math.inf,
+                f"cosine_length must be finite and at least 1; given: {self.cosine_length}.",
             ),
-            f"image_size must be at least 8; given: {self.image_size}.": self.image_size is None or self.image_size > 7,
-        }
-        return value_problems(self) + [sentence for sentence, holds in checks.items() if not holds]
+            (
+                not self.validate_every or self.validation,
+                "validate_every needs a validation part: give validation too.",
+            ),
+            (
+                not self.nesterov or (self.optimizer in with_nesterov and self.momentum > 0),
+                f"nesterov needs a momentum above 0 and an optimizer that has it ({' or '.join(with_nesterov)}).",
+            ),
+            (
+                self.image_size is None or self.image_size > 7,
+                f"image_size must be at least 8; given: {self.image_size}.",
+            ),
+        ]
+        return value_problems(self) + [sentence for holds, sentence in checks if not holds]
 
 
 @dataclass(frozen=True, kw_only=True)

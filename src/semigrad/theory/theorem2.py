@@ -40,7 +40,8 @@ def rate_constant(d1: float, d2: float, *, batch: int, start: float, share: floa
 class Rate:
     """‖∇G‖² of Algorithm 1 over the seeds' batches, with the constants C that bound it."""
 
-    title: str
+    network: str
+    setting: str  # pool, batch and how β is chosen
     batch: int
     start: float  # G(θ_1)
     end: float  # G after the last step, mean over seeds
@@ -49,6 +50,10 @@ class Rate:
     sharpened: float  # C with the sharpened D1 and √G(θ_1) for R
     rises: int  # steps at which G rose, over all seeds
     basis: Basis
+
+    @property
+    def title(self) -> str:
+        return f"{self.network}, {self.setting}"
 
     @property
     def smallest(self) -> np.ndarray:
@@ -88,8 +93,7 @@ def measure(
     for step, (_, loss, gradient) in enumerate(run):
         gradients[step], losses[step] = gradient, loss
     d1 = constants.margin(alpha, beta), constants.sharpened_margin(alpha, beta, batch)
-    title = f"linear, N^u = {len(scene.pool):,}, B = {batch}, {rule} β"
-    return _rate(title, scene, d1, gradients, losses, alpha=alpha, batch=batch, basis=constants.basis)
+    return _rate("linear", f"{rule} β", scene, d1, gradients, losses, alpha=alpha, batch=batch, basis=constants.basis)
 
 
 def measure_network(
@@ -120,12 +124,13 @@ def measure_network(
         for beta, cover in zip(betas, covers, strict=False):
             margins.append((cover.margin(alpha, beta), cover.sharpened_margin(alpha, beta, batch)))
     paper, sharpened = np.min(margins, axis=0).tolist()
-    title = f"{name}, N^u = {len(scene.pool):,}, B = {batch}, local β"
-    return _rate(title, scene, (paper, sharpened), gradients, losses, alpha=alpha, batch=batch, basis="estimated")
+    return _rate(
+        name, "local β", scene, (paper, sharpened), gradients, losses, alpha=alpha, batch=batch, basis="estimated"
+    )
 
 
 def _rate(
-    title: str, scene: Scene, d1: tuple[float, float], gradients: np.ndarray, losses: np.ndarray,
+    network: str, beta: str, scene: Scene, d1: tuple[float, float], gradients: np.ndarray, losses: np.ndarray,
     *, alpha: float, batch: int, basis: Basis,
 ) -> Rate:  # fmt: skip
     """`d1` is the paper's D1 and the sharpened one."""
@@ -134,4 +139,5 @@ def _rate(
     paper = rate_constant(d1[0], alpha, batch=batch, start=start, share=share)
     sharpened = rate_constant(d1[1], alpha, batch=batch, start=start, share=share, radius=math.sqrt(start))
     rises, end = int((np.diff(losses, axis=0) > 0).sum()), float(losses[-1].mean())
-    return Rate(title, batch, start, end, gradients, paper, sharpened, rises, basis)
+    setting = f"N^u = {len(scene.pool):,}, B = {batch}, {beta}"
+    return Rate(network, setting, batch, start, end, gradients, paper, sharpened, rises, basis)

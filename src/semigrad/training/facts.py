@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -37,6 +38,11 @@ def facts(run: Run, setup: Setup) -> dict[str, Any]:
         "test_read": f"every {run.test_every} steps" if run.test_every else "once, after training",
         "environment": environment(setup.device),
     }
+
+
+def is_part(data: Mapping[str, Any]) -> bool:
+    """Whether the training examples are a part only of the official data set, by what `facts` says of the data."""
+    return data.get("official") not in (None, data.get("train"))
 
 
 def environment(device: torch.device) -> dict[str, Any]:

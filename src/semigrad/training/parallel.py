@@ -17,6 +17,7 @@ from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import RESULT, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
+from semigrad.settings.fields import refuse
 from semigrad.training.loop import train
 from semigrad.training.signals import Stop, Stopped, deaf_children, interruptible
 
@@ -36,6 +37,7 @@ def train_all(
     `alive` of the runs under way when there was none for `silence` seconds.
 
     A run that cannot be trained (it diverges) ends them all, unless there is `failed` to hear of it."""
+    refuse([] if jobs >= 1 else [f"jobs must be at least 1; given: {jobs}."])
     results = {path: read_json(path / RESULT) for path, run in runs.items() if _is_finished(run, path)}
     for path, result in results.items():
         tell(path, result)

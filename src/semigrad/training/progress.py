@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from semigrad.folder.metrics import ERRORS, terms_in
+from semigrad.folder.metrics import ACCURACY, ERRORS, terms_in
 
 
 class Progress(Protocol):
@@ -124,7 +124,7 @@ class Bar:
 def in_short(figures: Mapping[str, float]) -> str:
     """The most telling figures first: the loss, the pseudo-labels, measured errors, the loss terms if several."""
     words = [f"loss {figures['loss']:.3g}"] if "loss" in figures else []
-    if (right := figures.get("pseudo_label_accuracy")) is not None:
+    if (right := figures.get(ACCURACY)) is not None:
         words.append(f"pseudo-labels {100 * right:.0f} % right")
     words += [f"{name.replace('_', ' ')} {figures[name]:.2f} %" for name in ERRORS if name in figures]
     terms = terms_in([figures])

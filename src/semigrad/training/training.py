@@ -15,7 +15,18 @@ from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, rando
 from semigrad.core.ops import average_into
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
-from semigrad.folder.metrics import OF_EVERY_LINE, Line, Metrics, events
+from semigrad.folder.metrics import (
+    ACCURACY,
+    CONFIDENCE,
+    OWN_NAMES,
+    SHARE,
+    TEST_ERROR,
+    TRAINING_ERROR,
+    VALIDATION_ERROR,
+    Line,
+    Metrics,
+    events,
+)
 from semigrad.folder.run_folder import CHECKPOINTS, EVENTS, METRICS, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
@@ -107,7 +118,7 @@ class Training:
             terms, guess = self.step(batch, clock)
         except FloatingPointError as error:
             raise self.not_finite(str(error)) from error
-        if taken := OF_EVERY_LINE & terms.keys():
+        if taken := OWN_NAMES & terms.keys():
             raise InputError(f"The method has a term called {', '.join(taken)}, a name of the log's own. Rename it.")
         total = torch.stack(list(terms.values())).sum()
         if not total.isfinite():
@@ -137,11 +148,11 @@ class Training:
         if self.clock(self.done - 1).preparing:
             return errors
         if self.is_due(self.run.validate_every):
-            errors["validation_error"] = self.validation(self.answering()).error
+            errors[VALIDATION_ERROR] = self.validation(self.answering()).error
         if self.is_due(self.run.test_every):
             net = self.answering()
-            errors["test_error"] = self.test(net).error
-            errors["training_error"] = self.labeled(net).error
+            errors[TEST_ERROR] = self.test(net).error
+            errors[TRAINING_ERROR] = self.labeled(net).error
         return errors
 
     def answering(self) -> nn.Module:
@@ -232,10 +243,10 @@ def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
         return {}
     confidence, answer = guess["targets"].max(1)
     counted = guess["weights"] > 0 if "weights" in guess else torch.ones_like(answer, dtype=torch.bool)
-    figures = {"pseudo_label_share": counted.float().mean().item()} if "weights" in guess else {}
+    figures = {SHARE: counted.float().mean().item()} if "weights" in guess else {}
     if counted.any():
-        figures["pseudo_label_confidence"] = confidence[counted].mean().item()
+        figures[CONFIDENCE] = confidence[counted].mean().item()
     known = counted & (truth >= 0)
     if known.any():
-        figures["pseudo_label_accuracy"] = (answer[known] == truth[known]).float().mean().item()
+        figures[ACCURACY] = (answer[known] == truth[known]).float().mean().item()
     return figures

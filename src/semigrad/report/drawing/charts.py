@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from semigrad.report import svg
-from semigrad.report.svg import WIDTH, Entry, Frame, Scale, drawing, element, line, text, written
+from semigrad.report.drawing import svg
+from semigrad.report.drawing.svg import WIDTH, Entry, Frame, Scale, drawing, element, line, text, written
 
 DASHED = "5 4"
 LOG_RATIO = 20.0

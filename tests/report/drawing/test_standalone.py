@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from semigrad.report.charts import Bar, Chart, Series, Table, bar_chart, line_chart
-from semigrad.report.maps import confusion_chart, feature_map, reliability_chart
+from semigrad.report.drawing.charts import Bar, Chart, Series, Table, bar_chart, line_chart
+from semigrad.report.drawing.maps import confusion_chart, feature_map, reliability_chart
+from semigrad.report.drawing.raster import PIXELS
+from semigrad.report.drawing.standalone import INVISIBLE, as_text, asset, light_rules, stand_alone
+from semigrad.report.drawing.svg import WIDTH, drawing, element
 from semigrad.report.page import save_pictures
-from semigrad.report.raster import PIXELS
-from semigrad.report.standalone import INVISIBLE, as_text, asset, light_rules, stand_alone
-from semigrad.report.svg import WIDTH, drawing, element
 from tests.report.browser import browse, needs_browser
 from tests.report.pages import NASTY, SVG, drawings
 

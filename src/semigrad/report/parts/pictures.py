@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from semigrad.report.inside import Inside, Seen
+from semigrad.report.parts.inside import Inside, Seen
 
 LARGEST = 64
 """Height and width in pixels of an embedded picture, so that a page stays small."""

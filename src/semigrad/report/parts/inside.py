@@ -61,9 +61,9 @@ class Inside:
     images: bool
 
 
-def look_inside(folder: Path) -> Inside:
+def look_inside(folder: Path, run: Run | None = None) -> Inside:
     """Run the saved network over its data; an InputError says why that cannot be done."""
-    (net, classes), origin = load_model(folder), load_origin(folder)
+    (net, classes), origin = load_model(folder), load_origin(folder, run)
     pools = pools_of(origin.dataset, origin.split)
     parts = {name: look_at(net, name, *pool) for name, pool in pools.items() if len(pool[1])}
     return Inside(classes, parts, len(origin.dataset.train.shape) == 3)

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from semigrad.experiments import published
-from semigrad.experiments.experiment import ROOT, Place, Plan
+from semigrad.experiments.experiment import Column, Plan, Runs
 from semigrad.experiments.published import CIFAR10, FULLY_SUPERVISED, IMAGE_SETS, LABELED_ONLY, OURS, SVHN
+from semigrad.experiments.scales.sources import data, source
 from semigrad.settings.recipes import RECIPES, Layer
 
 SEEDS = 3
-SOURCES = {"SVHN": "svhn", "CIFAR-10": "cifar10", "CIFAR-100": "cifar100"}
-IMAGENET = f"imagenet:{ROOT}/imagenet"
+IMAGENET = Column("ImageNet", "10%")
 
 ORIGINALS = {
     "Pi-Model": "pi-model",
@@ -33,16 +33,7 @@ ORIGINALS = {
 """Rows with recipes of their own: RECIPE-DATA."""
 
 
-def source(column: str) -> str:
-    return SOURCES[column.partition("@")[0]]
-
-
-def data(column: str) -> str:
-    """`cifar10@4000` for CIFAR-10@4000."""
-    return f"{source(column)}@{column.partition('@')[2]}"
-
-
-def ours(column: str, **method: Any) -> Layer:
+def ours(column: Column, **method: Any) -> Layer:
     """The appendix for a data set; `method` are fields that differ."""
     return {
         "data": data(column),
@@ -51,16 +42,16 @@ def ours(column: str, **method: Any) -> Layer:
     }
 
 
-def labeled_only(column: str) -> Layer:
+def labeled_only(column: Column) -> Layer:
     return {"data": data(column), "recipe": f"paper-{source(column)}", "method": "supervised"}
 
 
-def fully_supervised(column: str) -> Layer:
+def fully_supervised(column: Column) -> Layer:
     """Every label of the training part."""
     return {**labeled_only(column), "data": source(column)}
 
 
-def original(row: str, column: str) -> Layer:
+def original(row: str, column: Column) -> Layer:
     """Another paper's row as its authors ran it."""
     if row in ORIGINALS and f"{ORIGINALS[row]}-{source(column)}" in RECIPES:
         return {"data": data(column), "recipe": f"{ORIGINALS[row]}-{source(column)}"}
@@ -74,7 +65,7 @@ def _with_sntg(recipe: str, weight: float, ramp: float) -> Layer:
     return {"recipe": recipe, "method": {"name": f"{host}+sntg", "sntg": sntg}}
 
 
-_COMPOSED: dict[Place, Layer] = {
+_COMPOSED: Runs = {
     # SNTG published code for the Pi-Model and temporal ensembling only; its hosts here keep their own recipes.
     ("MT+SNTG", SVHN): _with_sntg("mean-teacher-svhn", 1.0, 40_000 / 180_000),
     ("MT+SNTG", CIFAR10): _with_sntg("mean-teacher-cifar10", 100 * 4000 / 50_000, 40_000 / 150_000),
@@ -106,15 +97,15 @@ def table1() -> Plan:
         "MT+SNTG, VAT+Ent+SNTG, ADA-Net+fastSWA and TNAR-VAE on SVHN have no published settings; theirs are composed "
         "from the recipes of their parts. Those of DualStudent on CIFAR-10 were published for 1,000 labels.",
     )
-    return Plan(SEEDS, runs, notes)
+    return Plan.of(SEEDS, runs, notes)
 
 
 def table2() -> Plan:
     """Shake-shake. An epoch of fastSWA is a pass over the unlabeled images, 97 a step: fewer labels make more steps."""
     epochs = {"cifar10": 180 + 100 * 30, "cifar100": 180 + 20 * 30}
-    runs: dict[Place, Layer] = {}
+    runs: Runs = {}
     for column in published.TABLE2_COLUMNS:
-        unlabeled = 50_000 - int(column.partition("@")[2])
+        unlabeled = 50_000 - int(column.labels)
         runs["fastSWA", column] = {
             "data": data(column),
             "recipe": f"fast-swa-shake-shake-{source(column)}",
@@ -125,12 +116,12 @@ def table2() -> Plan:
         "fastSWA on CIFAR-100 has published settings and a published figure for 10,000 labels alone; with fewer it is "
         "trained by the same ones.",
     )
-    return Plan(SEEDS, runs, notes)
+    return Plan.of(SEEDS, runs, notes)
 
 
 def _imagenet(row: str) -> Layer:
     """With a look at the test part every ten of our epochs, so that the table and the curves share their runs."""
-    layer: Layer = {"data": f"{IMAGENET}@10%", "recipe": "paper-imagenet", "test_every": 10 * 2253}
+    layer: Layer = {"data": data(IMAGENET), "recipe": "paper-imagenet", "test_every": 10 * 2253}
     changes: dict[str, Layer] = {
         LABELED_ONLY: {"method": "supervised"},
         "MT": {"recipe": "mean-teacher-imagenet"},
@@ -139,7 +130,7 @@ def _imagenet(row: str) -> Layer:
         "Co-training": {"method": RECIPES["co-training-cifar10"]["method"]},
         "ADA-Net": {"recipe": "ada-net-imagenet"},
         OURS: {},
-        FULLY_SUPERVISED: {"method": "supervised", "data": IMAGENET},
+        FULLY_SUPERVISED: {"method": "supervised", "data": source(IMAGENET)},
     }
     return {**layer, **changes[row]}
 
@@ -154,14 +145,14 @@ def table3() -> Plan:
     note = (
         "Co-training on ImageNet has no published settings: it is trained by our row's, with its weights for CIFAR-10."
     )
-    return Plan(1, {(row, column): _imagenet(row) for row, column in published.TABLE3}, (note, _EQUAL_STEPS))
+    return Plan.of(1, {(row, column): _imagenet(row) for row, column in published.TABLE3}, (note, _EQUAL_STEPS))
 
 
 def table4() -> Plan:
-    return Plan(SEEDS, {(row, column): ablation(row, column) for row, column in published.TABLE4})
+    return Plan.of(SEEDS, {(row, column): ablation(row, column) for row, column in published.TABLE4})
 
 
-def ablation(row: str, column: str) -> Layer:
+def ablation(row: str, column: Column) -> Layer:
     """Meta and mixup, each on or off."""
     if row == LABELED_ONLY:
         return labeled_only(column)
@@ -170,48 +161,49 @@ def ablation(row: str, column: str) -> Layer:
 
 
 def table5() -> Plan:
-    runs: dict[Place, Layer] = {}
+    runs: Runs = {}
     for row, column in published.TABLE5:
-        where, _, mixup = column.partition(" ")
-        change: Layer = {} if mixup == published.WITH else {"mixup": False}
+        change: Layer = {} if column.condition == published.WITH else {"mixup": False}
         if row == OURS:
-            runs[row, column] = ours(where, **change)
+            runs[row, column] = ours(column, **change)
         else:
-            runs[row, column] = {**original(row, where), "method": {"name": "ada-net", **change}}
-    return Plan(SEEDS, runs)
+            runs[row, column] = {**original(row, column), "method": {"name": "ada-net", **change}}
+    return Plan.of(SEEDS, runs)
 
 
 def figure_accuracy() -> Plan:
-    return Plan(1, {(row, "ImageNet@10%"): _imagenet(row) for row in (LABELED_ONLY, OURS)}, (_EQUAL_STEPS,))
+    return Plan.of(1, {(row, IMAGENET): _imagenet(row) for row in (LABELED_ONLY, OURS)}, (_EQUAL_STEPS,))
 
 
 def figure_labels() -> Plan:
-    columns = [f"SVHN@{count}" for count in (250, 500, 1000)] + [f"CIFAR-10@{count}" for count in (1000, 2000, 4000)]
-    return Plan(SEEDS, pair(columns))
+    columns = [Column("SVHN", labels) for labels in ("250", "500", "1000")]
+    columns += [Column("CIFAR-10", labels) for labels in ("1000", "2000", "4000")]
+    return Plan.of(SEEDS, pair(columns))
 
 
 def figure_features() -> Plan:
-    return Plan(1, pair([SVHN]))
+    return Plan.of(1, pair([SVHN]))
 
 
-def pair(columns: Iterable[str]) -> dict[Place, Layer]:
+def pair(columns: Iterable[Column]) -> Runs:
     """The baseline and the method."""
-    runs: dict[Place, Layer] = {(LABELED_ONLY, column): labeled_only(column) for column in columns}
+    runs: Runs = {(LABELED_ONLY, column): labeled_only(column) for column in columns}
     return {**runs, **{(OURS, column): ours(column) for column in columns}}
 
 
 def variants(named: dict[str, Layer]) -> Plan:
     """The baseline and variants of the method by their fields, on the three image sets."""
-    runs: dict[Place, Layer] = {(LABELED_ONLY, column): labeled_only(column) for column in IMAGE_SETS}
+    runs: Runs = {(LABELED_ONLY, column): labeled_only(column) for column in IMAGE_SETS}
     runs |= {(row, column): ours(column, **fields) for row, fields in named.items() for column in IMAGE_SETS}
-    return Plan(SEEDS, runs)
+    return Plan.of(SEEDS, runs)
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:
     """Hosts by the name of their column and their method, which is also the stem of their recipe."""
-    runs: dict[Place, Layer] = {}
-    for column, host in hosts.items():
+    runs: Runs = {}
+    for name, host in hosts.items():
+        column = Column(condition=name)
         layer: Layer = {"data": data(CIFAR10), "recipe": f"{host}-cifar10"}
         runs[rows[0], column] = layer
         runs[rows[1], column] = {**layer, "method": {"name": f"{host}+meta"}}
-    return Plan(SEEDS, runs)
+    return Plan.of(SEEDS, runs)

@@ -58,6 +58,18 @@ def shortened(words: str, width: float) -> str:
     return short
 
 
+def wrapped(words: str, width: float) -> list[str]:
+    """Lines that fit into a width; a word that does not is shortened."""
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and width_of(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [shortened(each, width) for each in lines]
+
+
 def shortened_apart(names: Sequence[str], width: float) -> list[str]:
     """Every name as far as it fits; of those that would look the same, the parts in which they differ."""
     short = [shortened(name, width) for name in names]
@@ -209,6 +221,15 @@ def color(number: int) -> str:
 
 def dash(number: int) -> str | None:
     return DASHES[number // COLOR_COUNT % len(DASHES)] or None
+
+
+def heading(title: str, lines: Sequence[str]) -> Markup:
+    """A drawing that is nothing but words: a title, and lines below it, each as long as it needs."""
+    shown = [(part, "title") for part in wrapped(title, WIDTH * 0.7)]  # its letters are larger
+    shown += [(part, "tick") for words in lines for part in wrapped(words, WIDTH * 0.9)]
+    rows = [text(10, 20 + 18 * place, words, "start", kind) for place, (words, kind) in enumerate(shown)]
+    size = f"0 0 {WIDTH:g} {14 + 18 * len(rows):g}"
+    return element("svg", *rows, xmlns="http://www.w3.org/2000/svg", viewBox=size, class_="chart")
 
 
 def drawing(title: str, description: str, height: float, plot: Markup, keys: Markup) -> Markup:

@@ -3,60 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from semigrad.errors import InputError
 from semigrad.experiments.store import PARTS
-from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
-from semigrad.report.inside import Inside, map_features
-from semigrad.report.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
-from semigrad.report.pictures import Picture, least_sure, surest, surest_mistakes
-from semigrad.report.svg import written
+from semigrad.folder.metrics import ERRORS, PSEUDO_LABELS, errors_in, names_in, prepares, terms_in
+from semigrad.report.drawing.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart, number
+from semigrad.report.drawing.maps import MATRIX_LIMIT, confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.drawing.svg import written
+from semigrad.report.parts.inside import Inside, map_features
+from semigrad.report.parts.pictures import Picture, least_sure, surest, surest_mistakes
+from semigrad.report.parts.section import Section, attempt
 from semigrad.training.evaluate import calibration_error, reliability
 
 Lines = Sequence[Mapping[str, Any]]
-PREPARATION = "Steps below 0 are the method's preparation, before training proper."
+PREPARATION = "Steps up to 0 are the method's preparation, before training proper."
 HISTOGRAM_CLASSES = 25
 LINE_POINTS = 200
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a page; `missing` are the sentences for what could not be made."""
-
-    anchor: str
-    title: str
-    lead: list[tuple[str, Table]] = field(default_factory=list)  # tables that come first, in full width
-    charts: list[Chart] = field(default_factory=list)
-    tables: list[tuple[str, Table]] = field(default_factory=list)
-    pictures: list[tuple[str, list[Picture]]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
-def attempt(section: Section, what: str, make: Callable[[], None]) -> Exception | None:
-    """A part that cannot be made is said to be missing; whatever happens, the rest of the page and the run stay.
-    Returns what stood in the way."""
-    try:
-        make()
-    except InputError as error:
-        section.missing.append(f"{what}: left out. {error}")
-        return error
-    except Exception as error:  # a page is never worth a run: no fault in it may end what called it
-        section.missing.append(f"{what}: left out, because of a fault ({type(error).__name__}: {error}).")
-        return error
-    return None
-
-
-def whole(title: str, make: Callable[[], Section]) -> Section:
-    """A section, or one that says why there is none."""
-    found: list[Section] = []
-    instead = Section(title.lower().replace(" ", "-"), title)
-    attempt(instead, title, lambda: found.append(make()))
-    return found[0] if found else instead
 
 
 def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
@@ -65,25 +31,47 @@ def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
     if len(lines) < 2:
         section.missing.append("Learning curves: left out, because metrics.jsonl holds fewer than two lines.")
         return section
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    errors = [name for name in names if name.endswith("_error")]
-    aside = {"step", "seconds", "lr", "loss", *errors, *(name for name in names if name.startswith("pseudo_label"))}
-    terms = [name for name in names if name not in aside]
-    add = section.charts.append
-    if errors:
-        add(_error_chart(lines, errors, result))
-    before = PREPARATION if min(line["step"] for line in lines) < 0 else ""
-    if "loss" in names:
-        shown = [series(lines, "loss")]
-        add(line_chart("loss", "Loss", shown, "step", "sum of the terms", smooth=True, log=True, caption=before))
-    if terms:
-        shown = [series(lines, name) for name in terms]
-        add(line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True,
-                       caption=before))  # fmt: skip
-    if "lr" in names:
-        shown = [series(lines, "lr")]
-        add(line_chart("rate", "Learning rate", shown, "step", "learning rate", zero=True, caption=before))
+    section.charts.extend(error_curves(lines, result) + _loss_curve(lines) + term_curves(lines) + _rate_curve(lines))
     return section
+
+
+def error_curves(lines: Lines, result: Mapping[str, Any]) -> list[Chart]:
+    """The errors that were measured on the way, and the one after training; none where none were."""
+    shown = [series(lines, name, ERRORS[name].label) for name in errors_in(lines)]
+    if not shown:
+        return []
+    if test := result.get("test"):
+        low, high = test["error_interval"]
+        shown.append(Series("test, after training, 95 % interval", [result["steps"]], [test["error"]], [(low, high)]))
+    caption = "Nothing is chosen by these curves: the result is that of the last step."
+    return [line_chart("errors", "Error", shown, "step", "error, %", zero=True, most=100, caption=caption)]
+
+
+def _loss_curve(lines: Lines) -> list[Chart]:
+    if "loss" not in names_in(lines):
+        return []
+    return [line_chart("loss", "Loss", [series(lines, "loss")], "step", "sum of the terms", smooth=True, log=True,
+                       caption=_preparation(lines))]  # fmt: skip
+
+
+def term_curves(lines: Lines) -> list[Chart]:
+    """The terms of the loss in one chart; none where there are none."""
+    shown = [series(lines, name) for name in terms_in(lines)]
+    if not shown:
+        return []
+    return [line_chart("terms", "Loss, term by term", shown, "step", "loss term", smooth=True, log=True,
+                       named=True, caption=_preparation(lines))]  # fmt: skip
+
+
+def _rate_curve(lines: Lines) -> list[Chart]:
+    if "lr" not in names_in(lines):
+        return []
+    return [line_chart("rate", "Learning rate", [series(lines, "lr")], "step", "learning rate", zero=True,
+                       caption=_preparation(lines))]  # fmt: skip
+
+
+def _preparation(lines: Lines) -> str:
+    return PREPARATION if any(map(prepares, lines)) else ""
 
 
 def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Series:
@@ -92,16 +80,6 @@ def series(lines: Lines, name: str, label: str = "", factor: float = 1.0) -> Ser
     every = -(-len(having) // LINE_POINTS) or 1
     kept = having[::-1][::every][::-1]
     return Series(label or name, [line["step"] for line in kept], [factor * line[name] for line in kept])
-
-
-def _error_chart(lines: Lines, errors: Sequence[str], result: Mapping[str, Any]) -> Chart:
-    named = {"training_error": "labeled training examples"}
-    shown = [series(lines, name, named.get(name, name.removesuffix("_error").replace("_", " "))) for name in errors]
-    if test := result.get("test"):
-        low, high = test["error_interval"]
-        shown.append(Series("test, after training, 95 % interval", [result["steps"]], [test["error"]], [(low, high)]))
-    caption = "Nothing is chosen by these curves: the result is that of the last step."
-    return line_chart("errors", "Error", shown, "step", "error, %", zero=True, most=100, caption=caption)
 
 
 def answers(result: Mapping[str, Any], inside: Inside | None, classes: Sequence[str]) -> Section:
@@ -156,20 +134,27 @@ def _add_reliability(section: Section, test: Mapping[str, Any], inside: Inside |
 def pseudo_labels(lines: Lines, inside: Inside | None) -> Section:
     """How good the pseudo-labels were over time, and how the answers on the pool are spread over the classes."""
     section = Section("pseudo-labels", "Pseudo-labels")
-    names = sorted({name for line in lines for name in line if name.startswith("pseudo_label_")})
-    if names and len(lines) > 1:
-        shown = [series(lines, name, name.removeprefix("pseudo_label_"), 100) for name in names]
-        caption = (
-            "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
-            "method believes itself too much. A method that uses only some says their share of the batch."
-        )
-        section.charts.append(line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step", "%", top=100,
-                                         smooth=True, caption=caption))  # fmt: skip
-    else:
+    if len(lines) > 1:
+        section.charts.extend(pseudo_label_curves(lines))
+    if not section.charts:
         section.missing.append("Pseudo-labels over time: left out, because this method makes none that were recorded.")
     if inside is not None and "unlabeled" in inside.parts:
         attempt(section, "Answers on the unlabeled pool", lambda: section.charts.append(_histogram(inside)))
     return section
+
+
+def pseudo_label_curves(lines: Lines) -> list[Chart]:
+    """What is known of the pseudo-labels, in one chart; none where none were made."""
+    known = names_in(lines)
+    shown = [series(lines, name, label, 100) for name, label in PSEUDO_LABELS.items() if name in known]
+    if not shown:
+        return []
+    caption = (
+        "Accuracy and mean confidence of the pseudo-labels, where they were made. Accuracy below confidence: the "
+        "method believes itself too much. A method that uses only some says their share of the batch."
+    )
+    return [line_chart("pseudo-labels", "Pseudo-labels of each batch", shown, "step", "%", top=100, smooth=True,
+                       named=True, caption=caption)]  # fmt: skip
 
 
 def _histogram(inside: Inside) -> Chart:
@@ -214,14 +199,14 @@ def examples(inside: Inside) -> Section:
     if not inside.images:
         section.missing.append("Pictures of examples: left out, because the data are rows of features.")
         return section
-    shown = {
-        "unlabeled": [("Unlabeled, surest answers", surest), ("Unlabeled, least sure", least_sure)],
-        "test": [("Test mistakes it was surest of", surest_mistakes)],
-    }
-    for part, rows in shown.items():
-        for title, choose in rows:
-            if part in inside.parts:
-                _add_pictures(section, f"{title} (of {inside.parts[part].share})", inside, part, choose)
+    shown = [
+        ("unlabeled", "Unlabeled, surest answers", surest),
+        ("unlabeled", "Unlabeled, least sure", least_sure),
+        ("test", "Test mistakes it was surest of", surest_mistakes),
+    ]
+    for part, title, choose in shown:
+        if part in inside.parts:
+            _add_pictures(section, f"{title} (of {inside.parts[part].share})", inside, part, choose)
     return section
 
 

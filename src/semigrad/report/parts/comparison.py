@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +13,11 @@ import numpy as np
 from semigrad.experiments.sheets import MEASURES, Entry, caption, entries, moment, sheets
 from semigrad.experiments.store import PARTS, Identity, Outcome, Record
 from semigrad.experiments.tables import comma_separated, latex, markdown
-from semigrad.report.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
-from semigrad.report.maps import feature_map
-from semigrad.report.run_parts import Section
-from semigrad.report.svg import written
+from semigrad.folder.metrics import ERRORS, TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR, names_in, prepares
+from semigrad.report.drawing.charts import Bar, Cell, Chart, Series, Table, bar_chart, line_chart
+from semigrad.report.drawing.maps import feature_map
+from semigrad.report.drawing.svg import written
+from semigrad.report.parts.section import Section
 
 POINTS = 400
 """On each of several maps, so that a page stays small."""
@@ -39,7 +38,6 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
         "notes": outcome.notes,
         "sections": [section for section in sections if section.charts or section.lead],
         "command": outcome.command,
-        "beyond": experiment.claim.startswith("Beyond the paper"),
         "date": moment(outcome.date),
         "runs": len({record.identity for records in outcome.records.values() for record in records.values()}),
         "rows": len(shown),
@@ -52,7 +50,7 @@ def comparison_context(outcome: Outcome) -> dict[str, Any]:
 class Trained:
     """The columns that show figures of the same runs."""
 
-    name: str  # the words that they have in common
+    name: str  # what was trained
     columns: tuple[str, ...]
 
     def records(self, outcome: Outcome) -> dict[str, Mapping[int, Record]]:
@@ -68,13 +66,8 @@ def trained(outcome: Outcome) -> list[Trained]:
         cells = {row: records for (row, own), records in outcome.records.items() if own == column}
         runs = {(row, seed, record.identity) for row, records in cells.items() for seed, record in records.items()}
         groups.setdefault(frozenset(runs), []).append(column)
-    return [Trained(_common_words(columns), tuple(columns)) for runs, columns in groups.items() if runs]
-
-
-def _common_words(names: Sequence[str]) -> str:
-    columns = zip(*(name.split() for name in names), strict=False)
-    alike = itertools.takewhile(lambda words: len(set(words)) == 1, columns)
-    return " ".join(words[0] for words in alike) or names[0]
+    known = outcome.experiment.column
+    return [Trained(known(columns[0]).trained, tuple(columns)) for runs, columns in groups.items() if runs]
 
 
 def results(outcome: Outcome) -> Section:
@@ -86,16 +79,10 @@ def results(outcome: Outcome) -> Section:
         if measured and outcome.experiment.kind != "labels":  # those are lines over the labels
             section.charts.append(_bars(outcome, column, measured))
     for sheet in sheets(outcome):
-        rows = [(Cell(row[0]), *map(_cell, row[1:])) for row in sheet.rows]
+        rows = [tuple(Cell(shown.text, shown.value) for shown in row) for row in sheet.cells]
         section.lead.append((sheet.title, Table(sheet.headings, rows)))
         section.notes.extend(sheet.notes)
     return section
-
-
-def _cell(words: str) -> Cell:
-    """A cell of a table in words, sorted by the number that it begins with."""
-    match = re.match(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", words)
-    return Cell(words, float(match[0])) if match else Cell(words)
 
 
 def _bars(outcome: Outcome, column: str, measured: Sequence[Entry]) -> Chart:
@@ -121,7 +108,7 @@ def over_labels(outcome: Outcome) -> Section:
         values = outcome.values(row, column)
         for seed, record in records.items():
             if seed in values:
-                data = column.rpartition("@")[0]
+                data = outcome.experiment.column(column).data
                 count = int(record.data["split"]["labeled"])
                 groups.setdefault(data, {}).setdefault(row, {}).setdefault(count, []).append(values[seed])
     for data, rows in groups.items():
@@ -146,11 +133,8 @@ def _with_spread(name: str, values: Mapping[int, Sequence[float]]) -> Series:
     return Series(name, places, means, reach)
 
 
-ERRORS = {
-    "test_error": "test error",
-    "training_error": "error on labeled training examples",
-    "validation_error": "validation error",
-}
+CURVES = (TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR)
+"""The errors whose curves are shown, in this order."""
 Curve = Sequence[Mapping[str, float]]
 
 
@@ -159,10 +143,10 @@ def method_curves(outcome: Outcome) -> Section:
     section = Section("curves", "Curves of each method")
     for each in trained(outcome):
         curves = {row: [record.curve for record in records.values()] for row, records in each.records(outcome).items()}
-        seen = {name for many in curves.values() for curve in many for line in curve for name in line}
-        if outcome.experiment.kind == "curves" and "test_error" in seen:
+        seen = names_in(line for many in curves.values() for curve in many for line in curve)
+        if outcome.experiment.kind == "curves" and TEST_ERROR in seen:
             charts = [_accuracy_chart(each, curves)]
-        elif measured := [name for name in ERRORS if name in seen]:
+        elif measured := [name for name in CURVES if name in seen]:
             charts = [_error_chart(each, curves, name) for name in measured]
         else:
             charts = [_loss_chart(each, curves)]
@@ -173,7 +157,7 @@ def method_curves(outcome: Outcome) -> Section:
 def _error_chart(each: Trained, curves: Mapping[str, Sequence[Curve]], name: str) -> Chart:
     lines = [_mean_curve(row, many, name) for row, many in curves.items()]
     return line_chart(
-        f"curves-{name}-{each.columns[0]}", f"{each.name}: {ERRORS[name]}", _drawn(lines), "step", "error, %",
+        f"curves-{name}-{each.columns[0]}", f"{each.name}: {ERRORS[name].title}", _drawn(lines), "step", "error, %",
         zero=True, most=100, named=True, caption=_over_seeds(curves),
     )  # fmt: skip
 
@@ -195,10 +179,10 @@ def _accuracy_chart(each: Trained, curves: Mapping[str, Sequence[Curve]]) -> Cha
     """Both accuracies of every row in one picture, so that the gap between them is seen."""
     lines = []
     for place, (row, many) in enumerate(curves.items()):
-        for name, part in (("training_error", "labeled training examples"), ("test_error", "test")):
-            errors = _mean_curve(f"{row}, {part}", many, name)
+        for name in (TRAINING_ERROR, TEST_ERROR):
+            errors = _mean_curve(f"{row}, {ERRORS[name].label}", many, name)
             accuracies = [100 - error for error in errors.y]
-            lines.append(dataclasses.replace(errors, y=accuracies, color=place, dashed=name == "training_error"))
+            lines.append(dataclasses.replace(errors, y=accuracies, color=place, dashed=name == TRAINING_ERROR))
     return line_chart(
         f"curves-accuracy-{each.columns[0]}", f"{each.name}: training and test accuracy", _drawn(lines), "step",
         "accuracy, %", most=100, caption=_over_seeds(curves),
@@ -214,7 +198,7 @@ def _mean_curve(row: str, curves: Sequence[Curve], name: str) -> Series:
     values: dict[float, list[float]] = {}
     for curve in curves:
         for line in curve:
-            if name in line and line["step"] >= 1:
+            if name in line and not prepares(line):
                 values.setdefault(line["step"], []).append(line[name])
     steps = sorted(values)
     return Series(row, steps, [float(np.mean(values[step])) for step in steps])
@@ -249,9 +233,9 @@ def maps(outcome: Outcome) -> Section:
     """The feature maps of the runs that have one, side by side; the first seed of every cell before any second. Where
     they are the figure itself, each part has a map of its own beside the one of all."""
     section = Section("features", "Feature maps")
-    panels: dict[str, int | None] = {"": None}
+    panels: list[tuple[str, int | None]] = [("", None)]
     if outcome.experiment.kind == "features":
-        panels = {**{f": {part}": number for number, part in enumerate(PARTS)}, ": all": None}
+        panels = [*((f": {part}", number) for number, part in enumerate(PARTS)), (": all", None)]
     found = [
         (seed, f"{row}, {each.name}, seed {seed}", record.features)
         for each in trained(outcome)
@@ -261,7 +245,7 @@ def maps(outcome: Outcome) -> Section:
     ]
     shown = sorted(found, key=lambda item: item[0])[:MAPS]
     section.charts.extend(
-        _kept_map(f"{title}{part}", features, only) for _, title, features in shown for part, only in panels.items()
+        _kept_map(f"{title}{part}", features, only) for _, title, features in shown for part, only in panels
     )
     if len(shown) < len(found):
         section.notes.append(f"{len(shown)} of {len(found)} maps, the first seeds of every method.")

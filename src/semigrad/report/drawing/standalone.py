@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -12,6 +12,8 @@ from importlib import resources
 SVG = "http://www.w3.org/2000/svg"
 ENLARGED = 2
 """How many times larger than on its own grid a drawing is shown."""
+GAP = 10
+"""Below each of several drawings."""
 INVISIBLE = {"hover", "hit"}
 """Classes of what only the pointer meets."""
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -86,7 +88,29 @@ def _add_ground(root: ElementTree.Element, described: list[str]) -> None:
     words = ElementTree.Element(f"{{{SVG}}}desc")
     words.text = " ".join(described)
     root[:0] = [words, ground]
-    root.attrib |= {"width": f"{ENLARGED * float(width):g}", "height": f"{ENLARGED * float(height):g}"}
+    root.attrib |= _size(float(width), float(height))
+
+
+def _size(width: float, height: float) -> dict[str, str]:
+    return {
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "width": f"{ENLARGED * width:g}",
+        "height": f"{ENLARGED * height:g}",
+    }
+
+
+def stacked(drawings: Sequence[str]) -> ElementTree.Element:
+    """Drawings of a page below one another, as one that stands by itself."""
+    root, bottom, width = ElementTree.Element(f"{{{SVG}}}svg"), 0.0, 0.0
+    for drawing in drawings:
+        part = stand_alone(drawing)
+        *_, wide, high = map(float, part.attrib.pop("viewBox").split())
+        part.tag = f"{{{SVG}}}g"
+        part.set("transform", f"translate(0 {bottom:g})")
+        root.append(part)
+        bottom, width = bottom + high + GAP, max(width, wide)
+    root.attrib |= _size(width, bottom)
+    return root
 
 
 def as_text(root: ElementTree.Element) -> bytes:

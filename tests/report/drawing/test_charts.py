@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semigrad.experiments.store import PARTS
-from semigrad.report.charts import DASHED, Bar, Cell, Series, Table, bar_chart, line_chart, number
-from semigrad.report.maps import confused_pairs, confusion_chart, feature_map, reliability_chart
-from semigrad.report.svg import (
+from semigrad.report.drawing.charts import DASHED, Bar, Cell, Series, Table, bar_chart, line_chart, number
+from semigrad.report.drawing.maps import confused_pairs, confusion_chart, feature_map, reliability_chart
+from semigrad.report.drawing.svg import (
     COLOR_COUNT,
     WIDTH,
     Scale,

@@ -9,9 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from semigrad.experiments.store import PARTS
-from semigrad.report import svg
-from semigrad.report.charts import Cell, Chart, Table, number
-from semigrad.report.svg import WIDTH, Entry, Frame, Scale, color, drawing, element, line, text, written
+from semigrad.report.drawing import svg
+from semigrad.report.drawing.charts import Cell, Chart, Table, number
+from semigrad.report.drawing.svg import WIDTH, Entry, Frame, Scale, color, drawing, element, line, text, written
 
 NUMBERED = 12
 """Up to so many classes the cells of a matrix have room for a number."""

@@ -17,8 +17,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 
-from semigrad.report.standalone import SVG
-from semigrad.report.style import save
+from semigrad.report.drawing.standalone import SVG
+from semigrad.report.drawing.style import save
 
 POINT = 72.0
 """Dots on an inch where a unit of the drawing is a point, which widths of lines and letters are given in."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from semigrad.experiments.experiment import Place
+from semigrad.experiments.experiment import Column, Runs
 from semigrad.experiments.published import BOTH, FULLY_SUPERVISED, LABELED_ONLY, META, MIXUP, OURS, WITH, WITHOUT
+from semigrad.experiments.scales.sources import data, source
 from semigrad.settings.recipes import Layer
 
 METHODS_OF_ROWS: dict[str, Layer] = {
@@ -39,22 +41,28 @@ Chosen = Mapping[str, Layer]
 UNCHOSEN: Chosen = {}
 
 
+def digits(layer: Layer, *labels: int) -> dict[Column, Layer]:
+    """A column for each number of labels."""
+    columns = [Column("digits", str(count)) for count in labels]
+    return {column: {**layer, "data": data(column)} for column in columns}
+
+
 def method(table: Layer, chosen: Chosen) -> Layer:
     """A method's table with the fields that were chosen for its name below its own."""
     return {**chosen.get(table["name"], {}), **table}
 
 
-def grid(rows: Iterable[str], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN) -> dict[Place, Layer]:
+def grid(rows: Iterable[str], columns: Mapping[Column, Layer], chosen: Chosen = UNCHOSEN) -> Runs:
     """Every row on the data of every column; all labels where the row asks for them."""
-    runs: dict[Place, Layer] = {}
+    runs: Runs = {}
     for row in rows:
         for column, layer in columns.items():
-            data = layer["data"].rpartition("@")[0] if row == FULLY_SUPERVISED else layer["data"]
-            runs[row, column] = {**layer, "data": data, "method": method(METHODS_OF_ROWS[row], chosen)}
+            every_label = {"data": source(column)} if row == FULLY_SUPERVISED else {}
+            runs[row, column] = {**layer, **every_label, "method": method(METHODS_OF_ROWS[row], chosen)}
     return runs
 
 
-def variants(named: Mapping[str, Layer], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN) -> dict[Place, Layer]:
+def variants(named: Mapping[str, Layer], columns: Mapping[Column, Layer], chosen: Chosen = UNCHOSEN) -> Runs:
     """The baseline, and the method with other fields."""
     runs = grid([LABELED_ONLY], columns, chosen)
     for row, fields in named.items():
@@ -63,26 +71,25 @@ def variants(named: Mapping[str, Layer], columns: Mapping[str, Layer], chosen: C
     return runs
 
 
-def with_and_without_mixup(
-    rows: Iterable[str], columns: Mapping[str, Layer], chosen: Chosen = UNCHOSEN
-) -> dict[Place, Layer]:
+def with_and_without_mixup(rows: Iterable[str], columns: Mapping[Column, Layer], chosen: Chosen = UNCHOSEN) -> Runs:
     """Each row twice on every data set."""
-    runs: dict[Place, Layer] = {}
+    runs: Runs = {}
     for row in rows:
         for column, layer in columns.items():
             for word, mixup in ((WITHOUT, False), (WITH, True)):
                 table = method({**METHODS_OF_ROWS[row], "mixup": mixup}, chosen)
-                runs[row, f"{column} {word}"] = {**layer, "method": table}
+                runs[row, replace(column, condition=word)] = {**layer, "method": table}
     return runs
 
 
 def hosts_with_and_without_meta(
     hosts: Mapping[str, str], rows: tuple[str, str], layer: Layer, chosen: Chosen = UNCHOSEN
-) -> dict[Place, Layer]:
+) -> Runs:
     """Each host by its column, plain in the first row; its fields stay the same when `meta` is put on it, whose own
     fields were chosen on top."""
-    runs: dict[Place, Layer] = {}
-    for column, host in hosts.items():
+    runs: Runs = {}
+    for name, host in hosts.items():
+        column = Column(condition=name)
         plain: dict[str, Any] = method({"name": host}, chosen)
         runs[rows[0], column] = {**layer, "method": plain}
         own = {name: table for name, table in chosen.get(f"{host}+meta", {}).items() if name == "meta"}

@@ -1,0 +1,1 @@
+"""Every experiment at every scale."""

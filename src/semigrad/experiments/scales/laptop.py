@@ -1,0 +1,104 @@
+"""Faithful miniatures for two processor cores: a small network and few steps, every experiment within 40 minutes."""
+
+from __future__ import annotations
+
+from semigrad.experiments.experiment import Column, Plan
+from semigrad.experiments.published import (
+    CIFAR10,
+    LABELED_ONLY,
+    OURS,
+    SVHN,
+    TABLE1,
+    TABLE3,
+    TABLE4,
+    TABLE5,
+    rows_of,
+    top_1_and_5,
+)
+from semigrad.experiments.scales.miniature import (
+    digits,
+    grid,
+    hosts_with_and_without_meta,
+    variants,
+    with_and_without_mixup,
+)
+from semigrad.experiments.scales.sources import data
+from semigrad.experiments.scales.tuned import TUNED
+from semigrad.settings.recipes import Layer
+
+SEEDS = 5
+ONE_SEED = 1  # for images of 32 x 32, where a run takes minutes
+
+LAPTOP_DIGITS: Layer = {"model": {"name": "small-conv"}, "steps": 800, "batch": 64, "warmup": 0.075}
+LAPTOP_IMAGES: Layer = {
+    "model": {"name": "small-conv", "drop": 0.0}, "steps": 1500, "batch": 64, "warmup": 0.075, "lr": 0.3,
+}  # fmt: skip
+"""What every run on images of 32 x 32 has in common. Dropout and learning rate were chosen by labeled-only's error on
+validation examples of CIFAR-10 and SVHN, see docs/results.md."""
+
+TINY = Column("Tiny-ImageNet-20", "10%")
+TINY_IMAGES: Layer = {**LAPTOP_IMAGES, "data": data(TINY), "image_size": 32, "test_every": 50}
+_TINY_NOTE = "In place of ImageNet: 20 classes of Tiny ImageNet, 10,000 training pictures brought to 32 x 32."
+_DIGITS_NOTE = "In place of the paper's data and network: digits of 8 x 8 pixels and small-conv."
+_NOTE = "Small-conv in place of the paper's network, and a small share of its steps: only orders can be compared."
+_FEATURES_NOTE = "The features are 96 numbers, the paper's 128."
+_VADD_NOTE = "VAT+VAdD is without the entropy term that its original has."
+_PLUGIN_NOTE = (
+    "A method's own fields are those chosen for it without meta, in both rows. beta is 0.01 for MT, where that was "
+    "chosen, and for FixMatch, where that was beside another threshold; it is the learning rate for the others."
+)
+
+
+def images(*columns: Column) -> dict[Column, Layer]:
+    """Columns of the paper, with small-conv."""
+    return {column: {**LAPTOP_IMAGES, "data": data(column)} for column in columns}
+
+
+def table1() -> Plan:
+    return Plan.of(SEEDS, grid(rows_of(TABLE1), digits(LAPTOP_DIGITS, 40), TUNED), (_DIGITS_NOTE, _VADD_NOTE))
+
+
+def table2() -> Plan:
+    return Plan.of(SEEDS, grid(["fastSWA", OURS], digits(LAPTOP_DIGITS, 20, 40, 80), TUNED), (_DIGITS_NOTE,))
+
+
+def table3() -> Plan:
+    columns = dict.fromkeys(top_1_and_5(TINY.data, TINY.labels), TINY_IMAGES)
+    return Plan.of(ONE_SEED, grid(rows_of(TABLE3), columns), (_TINY_NOTE, _NOTE))
+
+
+def table4() -> Plan:
+    large = images(CIFAR10, SVHN)
+    runs = grid(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), TUNED) | grid(rows_of(TABLE4), large)
+    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, _NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
+
+
+def table5() -> Plan:
+    return Plan.of(SEEDS, with_and_without_mixup(rows_of(TABLE5), digits(LAPTOP_DIGITS, 40), TUNED), (_DIGITS_NOTE,))
+
+
+def figure_accuracy() -> Plan:
+    return Plan.of(ONE_SEED, grid([LABELED_ONLY, OURS], {TINY: TINY_IMAGES}), (_TINY_NOTE, _NOTE))
+
+
+def figure_labels() -> Plan:
+    large = images(*(Column("SVHN", labels) for labels in ("250", "500", "1000")))
+    runs = grid([LABELED_ONLY, OURS], digits(LAPTOP_DIGITS, 20, 40, 80, 160), TUNED) | grid([LABELED_ONLY, OURS], large)
+    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, _NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
+
+
+def figure_features() -> Plan:
+    large = images(SVHN)
+    runs = grid([LABELED_ONLY, OURS], digits(LAPTOP_DIGITS, 40), TUNED) | grid([LABELED_ONLY, OURS], large)
+    notes = (_DIGITS_NOTE, _NOTE, _FEATURES_NOTE)
+    return Plan.of(SEEDS, runs, notes, fewer_seeds=dict.fromkeys(large, ONE_SEED))
+
+
+def ablation(named: dict[str, Layer]) -> Plan:
+    """Variants of the method by their fields."""
+    return Plan.of(SEEDS, variants(named, digits(LAPTOP_DIGITS, 40), TUNED), (_DIGITS_NOTE,))
+
+
+def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:
+    (layer,) = digits(LAPTOP_DIGITS, 40).values()
+    return Plan.of(SEEDS, hosts_with_and_without_meta(hosts, rows, layer, TUNED), (_DIGITS_NOTE, _PLUGIN_NOTE))
