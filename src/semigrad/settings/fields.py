@@ -40,6 +40,7 @@ Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value
 NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
 Share = Annotated[float, Range("between 0 and 1", lambda value: 0 <= value <= 1)]
 PositiveShare = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
+ImageSide = Annotated[int, Range("at least 8", lambda value: value >= 8)]
 ShareBelowOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0 <= value < 1)]
 
 

@@ -18,6 +18,7 @@ from semigrad.errors import InputError
 from semigrad.experiments.features import pools_of, tsne
 from semigrad.folder.saved import load_model, load_origin
 from semigrad.models import Network
+from semigrad.run import Run
 
 MOST = 2000
 """Examples of the unlabeled pool and of the test part that are looked at."""
