@@ -132,7 +132,7 @@ WIDE = """
 def test_headings_wrap_and_no_column_falls_off_the_paper(paper, tmp_path):
     rows = ("Labeled-Only", "a method with a rather long name, steps 24, gamma 0.25", "Ours+fastSWA")
     layer = {"data": "digits@40", "method": "supervised"}
-    published = {(row, column): 12.34 for row in rows for column in TABLE2_COLUMNS}
+    published = {(row, column.name): 12.34 for row in rows for column in TABLE2_COLUMNS}
     experiment = Experiment(
         "many", "Many columns", "A claim.", "table", rows, published,
         {"smoke": Plan(2, {(row, "digits@40"): layer for row in rows})},
@@ -152,7 +152,7 @@ def test_headings_wrap_and_no_column_falls_off_the_paper(paper, tmp_path):
     assert width <= (718 if paper else 1100)
     assert wide == 0
     assert max(lines for _, lines in heads) > 1
-    assert {f"paper, {column}" for column in TABLE2_COLUMNS} <= {*dict(heads)}
+    assert {f"paper, {column.name}" for column in TABLE2_COLUMNS} <= {*dict(heads)}
 
 
 def test_pictures_and_tables_can_be_saved(page, tmp_path):
