@@ -25,7 +25,7 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
         ("folder", {"path": Path("/no/where")}, "/no/where does not exist"),
         ("digits", {"image_size": 32}, "'digits' has no image_size; only folder and imagenet take it"),
         ("folder", {"path": Path("/"), "resized_crop": True}, "'folder' has no resized_crop; only imagenet"),
-        ("imagenet", {"path": Path("/"), "image_size": 4}, "image_size is 4, the smallest allowed is 8"),
+        ("imagenet", {"path": Path("/"), "image_size": 4}, "image_size must be at least 8; given: 4"),
     ],
 )
 def test_what_a_source_does_not_take_is_an_error(name: str, options: dict[str, Any], message: str) -> None:

@@ -52,6 +52,22 @@ def test_the_page_has_every_part(finished):
     assert command_of(small(steps=60, validation=100, validate_every=20, test_every=30)) in page.text
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (
+            {"title": "svhn, 20,000 of 73,257", "train": 20_000, "official": 73_257},
+            "digits@40 (svhn, 20,000 of 73,257)",
+        ),
+        ({"title": "svhn", "train": 73_257, "official": 73_257}, "digits@40"),
+        ({"title": "folder:pictures of cats", "train": 20, "official": None}, "digits@40"),
+        ({"title": "folder:pictures of cats"}, "digits@40"),  # from before it was known
+    ],
+)
+def test_data_that_are_a_part_only_say_so_at_the_top(data, said):
+    assert dict(headline(small(), {"data": data}, {}))["data"] == said
+
+
 def test_the_page_needs_nothing_from_elsewhere(finished):
     path = finished / "report.html"
     page = read_page(path)

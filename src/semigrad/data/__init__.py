@@ -10,10 +10,9 @@ from semigrad.data import cifar, digits, folder, imagenet, npz, svhn
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
+from semigrad.settings.fields import ImageSide, problems_of
 
 __all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset"]
-
-SMALLEST_IMAGE = 8
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def open_dataset(
         if given and option not in source.takes:
             able = " and ".join(other for other, entry in SOURCES.items() if option in entry.takes)
             problems.append(f"The data set {name!r} has no {option}; only {able} take it.")
-    if image_size is not None and image_size < SMALLEST_IMAGE:
-        problems.append(f"image_size is {image_size}, the smallest allowed is {SMALLEST_IMAGE}.")
+    problems += problems_of("image_size", image_size, ImageSide | None)
     if problems:
         raise InputError(problems)
     return source.load(Request(root or data_root(), path, image_size, resized_crop))

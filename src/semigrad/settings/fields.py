@@ -47,11 +47,13 @@ ShareBelowOne = Annotated[float, Range("at least 0 and below 1", lambda value: 0
 def value_problems(settings: Any, owner: str = "") -> list[str]:
     """A sentence for every field of a dataclass that holds a number outside its range or a word it does not know;
     `owner` follows the name where several have fields of that name."""
-    return [
-        f"{name}{owner} must be {_allowed(hint)}; given: {value!r}."
-        for name, hint in hints_of(settings.__class__).items()
-        if not _fits(value := getattr(settings, name), hint)
-    ]
+    hints = hints_of(settings.__class__).items()
+    return [line for name, hint in hints for line in problems_of(name + owner, getattr(settings, name), hint)]
+
+
+def problems_of(name: str, value: Any, hint: Any) -> list[str]:
+    """The sentence for a value that a field of this type may not hold, if it may not."""
+    return [] if _fits(value, hint) else [f"{name} must be {_allowed(hint)}; given: {value!r}."]
 
 
 def refuse(problems: list[str]) -> None:

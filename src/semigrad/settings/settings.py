@@ -6,7 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from semigrad.settings.fields import Count, NotNegative, OneOf, Positive, Share, ShareBelowOne, Whole, value_problems
+from semigrad.settings.fields import (
+    Count,
+    ImageSide,
+    NotNegative,
+    OneOf,
+    Positive,
+    Share,
+    ShareBelowOne,
+    Whole,
+    value_problems,
+)
 from semigrad.settings.optimizers import OPTIMIZERS
 
 
@@ -77,7 +87,7 @@ class Settings:
     """Feature arrays: share of the features that strong views drop, the others being scaled up."""
     feature_mask: ShareBelowOne = 0.2
     """Feature arrays: share of the features that strong views replace by their mean."""
-    image_size: int | None = None
+    image_size: ImageSide | None = None
     """Height and width to bring images to, for folder and imagenet; None: the data's default."""
     resized_crop: bool = False
     """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
@@ -114,10 +124,6 @@ class Settings:
             (
                 not self.nesterov or (self.optimizer in with_nesterov and self.momentum > 0),
                 f"nesterov needs a momentum above 0 and an optimizer that has it ({' or '.join(with_nesterov)}).",
-            ),
-            (
-                self.image_size is None or self.image_size > 7,
-                f"image_size must be at least 8; given: {self.image_size}.",
             ),
         ]
         return value_problems(self) + [sentence for holds, sentence in checks if not holds]

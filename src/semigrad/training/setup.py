@@ -66,7 +66,7 @@ def set_up(
     device = collect(found, lambda: pick_device(device_name))
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
     if data is None:
-        raise InputError(found)
+        raise InputError(list(dict.fromkeys(found)))
     misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
     found += [misfit] if misfit else []
     traits = run.method.traits
@@ -89,7 +89,7 @@ def set_up(
     if run.test_every and data.test is None:
         found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
     if found or split is None or device is None:
-        raise InputError(found)
+        raise InputError(list(dict.fromkeys(found)))
     return build(run, on_device(data, device), split, device, network)
 
 
