@@ -138,7 +138,10 @@ FILES = {
     "a name that is none": ('[method]\nname = ["a"]', ["There is no method"]),
     "no text": ("data = 3", ["data takes a text such as 'digits@40'; given: 3"]),
     "a field out of range": ("steps = 0.5\n[model]\ndrop = 2.0", ["steps takes a whole number", "drop must be"]),
-    "no field of this method": ('[method]\nname = "supervised"\nbeta = 1', ["no field of method supervised", "Known: strong."]),
+    "no field of this method": (
+        '[method]\nname = "supervised"\nbeta = 1',
+        ["no field of method supervised", "Known: strong."],
+    ),
     "no table": ("run = 3", ["must hold a table of settings"]),
 }  # fmt: skip
 

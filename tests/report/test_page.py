@@ -18,6 +18,7 @@ from semigrad.errors import InputError
 from semigrad.report.page import run_page
 from semigrad.report.parts.inside import look_inside
 from semigrad.report.parts.run import PREPARATION, curves
+from semigrad.report.provenance import headline
 from semigrad.run import configure
 from tests.cli.test_words import read
 from tests.report.pages import NASTY, SVG, drawings, image_folder, read_page, titles
