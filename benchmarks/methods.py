@@ -25,7 +25,6 @@ from rich.console import Console
 from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.core import Clock
-from semigrad.experiments.cost import method_passes
 from semigrad.experiments.scales.tuned import TUNED, TUNED_FILE
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
@@ -33,6 +32,7 @@ from semigrad.run import Run, configure
 from semigrad.training.parallel import train_all
 from semigrad.training.setup import set_up
 from semigrad.training.training import Step
+from semigrad.training.work import passes_of_step
 
 COMPOSITIONS = (
     "pi-model+sntg",
@@ -172,11 +172,12 @@ def cost(options: Options, names: list[str]) -> None:
             times[name].append(time.perf_counter() - started)
     medians = {name: statistics.median(measured[2:]) for name, measured in times.items()}
     for name in names:
-        passes = method_passes(run_for(options, {"name": name}).method, name)
+        run = run_for(options, {"name": name})
+        passes = passes_of_step(run.method, run.batch, run.unlabeled_rows)
         ratio = medians[name] / medians["supervised"]
         print(
-            f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised, passes of an example: "
-            f"{passes.labeled:g} labeled + {passes.unlabeled:g} unlabeled"
+            f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised, {passes.calls} passes, "
+            f"{passes.examples / run.batch:g} for each labeled example"
         )
 
 

@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     options = parse(Options, words, "semigrad reproduce")
 
     from semigrad.experiments import EXPERIMENTS, find_experiment
-    from semigrad.experiments.cost import plan_rows
+    from semigrad.experiments.plan import plan_rows
     from semigrad.experiments.reproduce import pending, reproduce
     from semigrad.experiments.store import Store
     from semigrad.folder.files import check_writable
@@ -109,7 +109,7 @@ def cost(rows: Sequence[dict[str, Any]], jobs: int) -> str:
 
 def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) -> int:
     """The plan: a line for each run with its settings, and the cost of what is not on record."""
-    from semigrad.experiments.cost import plan_rows
+    from semigrad.experiments.plan import plan_rows
 
     rows, lacking = plan_rows(chosen), {cell.run.key for cell in waiting}
     for row, cell in zip(rows, chosen, strict=True):

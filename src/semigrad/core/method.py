@@ -94,6 +94,10 @@ class Method(abc.ABC):
         """The learning rate as a share of its peak, where the method prescribes it; None: as the run says."""
         return None
 
+    def schedule_words(self, steps: int) -> str:
+        """The same in words, where the method prescribes it."""
+        return "as the method prescribes"
+
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         """Who answers after training; `batches` are fresh ones, to re-estimate statistics."""
         return net

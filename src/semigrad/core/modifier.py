@@ -58,6 +58,9 @@ class Modifier(Method):
     def schedule(self, step: int, steps: int) -> float | None:
         return self.host.schedule(step, steps)
 
+    def schedule_words(self, steps: int) -> str:
+        return self.host.schedule_words(steps)
+
     def predictor(self, net: nn.Module, memory: nn.Module, batches: Iterable[Batch]) -> nn.Module:
         return self.host.predictor(net, _host(memory), (self.for_host(batch) for batch in batches))
 

@@ -39,6 +39,8 @@ from semigrad.settings.fields import Count, PositiveShare
 class _Averaging(Modifier):
     """A cyclic learning rate, a running mean of the weights, and statistics estimated for it."""
 
+    name: ClassVar[str]  # in a plan
+
     start: PositiveShare = 0.6
     """Where the cycles begin, ℓ, as a share of the run."""
     period: float = 0.7
@@ -68,6 +70,10 @@ class _Averaging(Modifier):
         start, cycle = _whole(self.start, steps), _whole(self.cycle, steps)
         place = step if step < start else start - cycle + (step - start) % cycle
         return 0.5 * (1 + math.cos(math.pi * place / (self.period * steps)))
+
+    def schedule_words(self, steps: int) -> str:
+        start, cycle = _whole(self.start, steps), _whole(self.cycle, steps)
+        return f"cycles of {self.name}, {cycle:,} long from {start:,} on"
 
     @abc.abstractmethod
     def averages_after(self, done: int, steps: int) -> bool:
@@ -100,6 +106,7 @@ class SWA(_Averaging):
         "Izmailov, Podoprikhin, Garipov, Vetrov, Wilson: Averaging Weights Leads to Wider Optima and Better "
         "Generalization, 2018"
     )
+    name: ClassVar[str] = "swa"
 
     @property
     def traits(self) -> Traits:
@@ -118,6 +125,7 @@ class FastSWA(_Averaging):
         "Athiwaratkun, Finzi, Izmailov, Wilson: There Are Many Consistent Explanations of Unlabeled Data: Why You "
         "Should Average, 2019"
     )
+    name: ClassVar[str] = "fast-swa"
 
     every: float = 0.01
     """How often the weights enter the mean, k, as a share of the run; at least each step."""
