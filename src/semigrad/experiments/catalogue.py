@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 from semigrad.experiments import published
@@ -200,8 +201,15 @@ META_PLUGIN = Experiment(
     beyond=True,
 )
 
+
+def _with_notes(experiment: Experiment) -> Experiment:
+    """With what is to be known of the published figures beside ours, where there are any."""
+    own = (published.BEST_OF_TEST,) if experiment.published else ()
+    return replace(experiment, notes=(*experiment.notes, *own))
+
+
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
+    experiment.name: _with_notes(experiment)
     for experiment in (
         TABLE1, TABLE2, TABLE3, TABLE4, TABLE5, FIGURE_ACCURACY, FIGURE_LABELS, FIGURE_FEATURES,
         ABLATION_BETA, ABLATION_OPERATOR, META_PLUGIN, REALISTIC,

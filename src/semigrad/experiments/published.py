@@ -19,6 +19,12 @@ IMAGE_SETS = (SVHN, CIFAR10, CIFAR100)
 LABELED_ONLY, OURS, FULLY_SUPERVISED = "Labeled-Only", "Ours", "Fully-Supervised"
 META, MIXUP, BOTH = "Meta", "Mix-Up", "Meta + Mix-Up"
 
+BEST_OF_TEST = (
+    "The code behind the paper's own figures keeps the best test accuracy over training; ours are errors of the last "
+    "step."
+)
+"""Stands under every table with published figures."""
+
 Printed = Mapping[str, tuple[float | None, ...]]
 Figures = Mapping[tuple[str, Column], float]
 

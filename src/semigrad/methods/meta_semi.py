@@ -38,7 +38,8 @@ class MetaSemi(Method):
     """Trains on those unlabeled examples whose soft target moves the weights so that the labeled loss falls."""
 
     paper: ClassVar[str] = (
-        "Wang, Guo, Song, Huang: Meta-Semi: A Meta-learning Approach for Semi-supervised Learning, 2020"
+        "Wang, Guo, Song, Huang: Meta-Semi: A Meta-learning Approach for Semi-supervised Learning, 2020 (derived from "
+        "its abstract)"
     )
 
     rule: Literal["sign", "proportional"] = "sign"

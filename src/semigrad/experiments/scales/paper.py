@@ -1,4 +1,5 @@
-"""The settings of the papers: ours by the appendix, the other rows by their originals, all as recipes with a name.
+"""The settings of the papers: ours by the appendix, and by its authors' code where that is silent; the other rows by
+their originals; all as recipes with a name.
 
 What an original does not publish for a row or a data set is composed from the nearest recipe, as said beside it."""
 
@@ -34,16 +35,16 @@ ORIGINALS = {
 
 
 def ours(column: Column, **method: Any) -> Layer:
-    """The appendix for a data set; `method` are fields that differ."""
+    """What was run for a data set; `method` are fields that differ. As printed (`paper-DATA`) it does not train."""
     return {
         "data": data(column),
-        "recipe": f"paper-{source(column)}",
+        "recipe": f"authors-{source(column)}",
         "method": {"name": "meta-gradient", **method},
     }
 
 
 def labeled_only(column: Column) -> Layer:
-    return {"data": data(column), "recipe": f"paper-{source(column)}", "method": "supervised"}
+    return {"data": data(column), "recipe": f"authors-{source(column)}", "method": "supervised"}
 
 
 def fully_supervised(column: Column) -> Layer:
@@ -121,7 +122,7 @@ def table2() -> Plan:
 
 def _imagenet(row: str) -> Layer:
     """With a look at the test part every ten of our epochs, so that the table and the curves share their runs."""
-    layer: Layer = {"data": data(IMAGENET), "recipe": "paper-imagenet", "test_every": 10 * 2253}
+    layer: Layer = {"data": data(IMAGENET), "recipe": "authors-imagenet", "test_every": 10 * 2253}
     changes: dict[str, Layer] = {
         LABELED_ONLY: {"method": "supervised"},
         "MT": {"recipe": "mean-teacher-imagenet"},
