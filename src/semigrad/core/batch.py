@@ -43,6 +43,7 @@ class Task:
     marginal: tuple[float, ...]  # share of each class among the labeled examples
     fresh: Callable[[], nn.Module]  # another network of the same kind, newly initialized
     mirrored: bool = False  # a mirrored image keeps its class (not so for digits)
+    sample: Callable[[], Tensor] | None = None  # some training images in [0, 1], (N, *shape), without their labels
 
     @property
     def images(self) -> bool:

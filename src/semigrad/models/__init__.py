@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from semigrad.errors import unknown
 from semigrad.models.adapt import adapt
+from semigrad.models.compact_conv import CompactConv
 from semigrad.models.conv_large import ConvLarge
 from semigrad.models.mlp import MLP
 from semigrad.models.network import Model, Network, Normalize
@@ -15,6 +16,7 @@ from semigrad.models.wide_resnet import WideResNet28
 __all__ = [
     "MLP",
     "MODELS",
+    "CompactConv",
     "ConvLarge",
     "Model",
     "Network",
@@ -33,6 +35,7 @@ MODELS: dict[str, type[Model]] = {
     "shake-shake-26": ShakeShake26,
     "resnet-18": ResNet18,
     "wrn-28-2": WideResNet28,
+    "compact-conv": CompactConv,
     "small-conv": SmallConv,
     "mlp": MLP,
 }

@@ -15,6 +15,13 @@ class GlobalAverage(nn.Module):
         return x.mean((2, 3))
 
 
+class GlobalMaximum(nn.Module):
+    """The largest value over height and width: (B, C, H, W) -> (B, C)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.amax((2, 3))
+
+
 class GaussianNoise(nn.Module):
     """x + σ·ε with ε ~ N(0, 1) for each element, in train mode only."""
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
-from semigrad.data.dataset import Dataset
+from semigrad.data.dataset import Dataset, ready
 from semigrad.data.opening import divide, open_data
 from semigrad.data.split import Split
 from semigrad.data.stream import Stream, on_device
@@ -22,6 +22,9 @@ from semigrad.models import adapt, check_fit
 from semigrad.run import Run
 
 Result = TypeVar("Result")
+
+SAMPLE = 2000
+"""Examples that a network may look at before it is trained."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,15 @@ def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> 
         marginal=tuple((counts / counts.sum()).tolist()),
         fresh=fresh,
         mirrored=dataset.train.mirrored,
+        sample=lambda: sample(dataset, split),
     )
+
+
+def sample(dataset: Dataset, split: Split) -> Tensor:
+    """Examples spread evenly over those that are trained on, labeled or not."""
+    positions = np.union1d(split.labeled, split.unlabeled)
+    some = positions[np.linspace(0, len(positions) - 1, min(SAMPLE, len(positions))).astype(int)]
+    return ready(dataset.train.raw(some), CPU)
 
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
