@@ -142,3 +142,18 @@ def test_schedules():
     assert learning_rate(Settings(schedule="constant", lr=0.3), 999) == 0.3
     stepped = Settings(steps=1000, schedule="step", milestones=(0.5, 900), lr=1.0)
     assert [learning_rate(stepped, s) for s in (499, 500, 899, 900)] == pytest.approx([1, 0.1, 0.1, 0.01])
+
+
+def test_former_names_keep_their_place_among_the_layers():
+    old, new = {"decay": 0.5}, {"keep": 0.9}
+    ensemble = {"name": "temporal-ensembling"}
+    assert configure("digits@40", config={"method": {**ensemble, **old}}, method=new).method.keep == 0.9
+    assert configure("digits@40", config={"method": {**ensemble, **new}}, method=old).method.keep == 0.5
+    three = [{"method": {**ensemble, "keep": 0.9}}, {"method": old}, {"method": {"keep": 0.7}}]
+    assert from_layers("digits@40", [{"model": "small-conv"}, *three]).method.keep == 0.7
+
+
+def test_equal_runs_have_equal_keys():
+    whole, broken = (dataclasses.replace(configure("digits@40"), lr=value) for value in (1, 1.0))
+    assert whole == broken
+    assert whole.key == broken.key

@@ -19,16 +19,17 @@ class Busy(InputError):
     """Another process of this program has what is asked for; it can be had later."""
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str], see: str = "") -> str:
-    """The sentence for a name nobody knows, with the nearest known one, and all of them or where to `see` them."""
+def unknown(kind: str, given: str, allowed: Iterable[str], see: str = "", prefix: str = "") -> str:
+    """The sentence for a name nobody knows, with the nearest known one, and all of them or where to `see` them; names
+    are shown behind a `prefix`."""
     names = sorted(allowed)
-    hint = nearest(given, names)
+    hint = nearest(given, names, prefix)
     known = f"See {see}." if see else f"Known: {', '.join(names) or 'none'}."
-    return " ".join(filter(None, [f"There is no {kind} {given!r}.", hint, known]))
+    return " ".join(filter(None, [f"There is no {kind} {prefix + given!r}.", hint, known]))
 
 
-def nearest(given: str, allowed: Iterable[str]) -> str:
+def nearest(given: str, allowed: Iterable[str], prefix: str = "") -> str:
     """`Did you mean ...?` where some name is near, small letters or large."""
     by_small_letters = {name.lower(): name for name in allowed}
     near = difflib.get_close_matches(given.lower(), by_small_letters, n=1)
-    return f"Did you mean {by_small_letters[near[0]]!r}?" if near else ""
+    return f"Did you mean {prefix + by_small_letters[near[0]]!r}?" if near else ""

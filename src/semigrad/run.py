@@ -60,7 +60,7 @@ class Run(Settings):
         names = [self.data, self.method_name, self.model_name]
         named = zip([*self.method_name.split("+"), self.model_name], (host, *modifiers, self.model), strict=True)
         chosen = [_first_names(name, _chosen(part)) for name, part in named]
-        text = json.dumps([*names, *chosen, _chosen(self, Settings)], sort_keys=True)
+        text = json.dumps([*names, *chosen, exact(Settings, _chosen(self, Settings))], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -136,7 +136,7 @@ def merge(layers: Sequence[Mapping[str, Any]]) -> tuple[Layer, list[str]]:
             if name in ("method", "model"):
                 table = {"name": value} if isinstance(value, str) else value
                 if isinstance(table, Mapping):
-                    merged[name] = _over(merged[name], table)
+                    merged[name] = _over(merged[name], _renamed(table, merged[name].get("name")))
                 else:
                     problems.append(f"{name} takes a name, or a table with a name and fields; given: {value!r}.")
             elif name in known:
@@ -144,6 +144,12 @@ def merge(layers: Sequence[Mapping[str, Any]]) -> tuple[Layer, list[str]]:
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
     return merged, problems
+
+
+def _renamed(table: Mapping[str, Any], name: Any) -> Layer:
+    """Fields under the names that they have now; `name` is whose they are where the table does not say."""
+    former = FORMER.get(_host_of(table.get("name", name)), {})
+    return {former.get(field, field): value for field, value in table.items()}
 
 
 def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
@@ -188,8 +194,7 @@ def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: l
     if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
-    former = FORMER.get(name, {})
-    fields = {former.get(field, field): _frozen(value) for field, value in given.items() if field != "name"}
+    fields = {field: _frozen(value) for field, value in given.items() if field != "name"}
     known = {f.name for f in dataclasses.fields(table[name])} - host.keys()
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += type_problems(table[name], fields, f"{kind} {name}: ")

@@ -22,7 +22,8 @@ def test_a_plan_says_what_an_appendix_says_and_needs_no_data(monkeypatch, tmp_pa
         "row": "Ours", "column": "SVHN@1000", "data": "svhn@1000", "labels": 1000, "seed": 0,
         "method": "meta-gradient", "network": "conv-large", "steps": 400_000, "batch": 128, "unlabeled_batch": 128,
         "optimizer": "sgd", "momentum": 0.9, "momentum_end": None, "nesterov": False, "lr": 0.1,
-        "schedule": "step at 300,000 and 350,000 by 0.1", "milestones": [300_000, 350_000], "decay": 0.1, "warmup": 0,
+        "schedule": "step at 300,001 and 350,001 by 0.1 after 4,000 steps of warm-up",
+        "milestones": [300_001, 350_001], "decay": 0.1, "warmup": 4000,
         "weight_decay": 5e-5, "gamma": 0.1, "beta": "lr",
     }  # fmt: skip
     assert 86_400 < seconds < 365 * 86_400

@@ -251,3 +251,17 @@ def test_a_step_of_zero_returns_the_target_itself(net):
     found = meta_pseudo_labels(net, x, y, u, lr=0.0, target=target)
     assert torch.equal(found, target)
     assert found.data_ptr() != target.data_ptr()
+
+
+def test_a_loss_of_ones_own_need_not_be_least_at_the_networks_own_prediction(net):
+    """Then the inner step moves the weights although the target is the prediction."""
+    x, y, u = batches(net)
+
+    def lopsided(p, q):
+        return (p - 0.5 * q).square().sum(1)
+
+    with torch.no_grad():
+        own = net.eval()(u).softmax(1)
+    given = meta_gradient(net, x, y, u, lr=0.5, inner=lopsided, target=own)
+    for operator in EXACT:
+        assert relative(meta_gradient(net, x, y, u, lr=0.5, inner=lopsided, operator=operator), given) < 1e-9

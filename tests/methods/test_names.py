@@ -6,6 +6,7 @@ import pytest
 
 from semigrad.errors import InputError
 from semigrad.methods import SNTG, VAT, Ent, FastSWA, MeanTeacher, Meta, MetaGradient, VAdDTerm
+from semigrad.models import SmallConv
 from semigrad.run import Run, configure, from_layers
 from semigrad.training.setup import set_up
 from tests.small_runs import FLAGS, cli, command
@@ -27,11 +28,14 @@ def test_fields_of_the_host_and_of_its_modifiers():
 
 
 def test_a_record_rebuilds_the_run():
-    run = Run(data="digits@40", method=Meta(FastSWA(MeanTeacher(horizon=7.0), cycle=0.2), beta=0.5))
+    run = Run(data="digits@40", model=SmallConv(), method=Meta(FastSWA(MeanTeacher(horizon=7.0), cycle=0.2), beta=0.5))
     described = json.loads(json.dumps(run.to_dict()))
     assert described["method"]["name"] == "mean-teacher+fast-swa+meta"
     assert from_layers("digits@40", [described]) == run
-    assert run.key != Run(data="digits@40", method=Meta(FastSWA(MeanTeacher(horizon=7.0)), beta=0.5)).key
+    assert (
+        run.key
+        != Run(data="digits@40", model=SmallConv(), method=Meta(FastSWA(MeanTeacher(horizon=7.0)), beta=0.5)).key
+    )
 
 
 def test_a_later_layer_keeps_the_fields_of_one_host_and_drops_those_of_another():

@@ -224,3 +224,22 @@ def test_evaluate_where_there_is_nothing_to_measure_on(tmp_path):
     assert cli("train", f"npz:{tmp_path / 'a.npz'}@6", *FLAGS[4:], "--steps", "2", "--out", tmp_path / "run") == 0
     with pytest.raises(InputError, match="has no test part"):
         evaluate_again(tmp_path / "run")
+
+
+def test_data_that_have_changed_are_measured_as_they_are_and_other_classes_refused(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+
+    def write(classes, rows):
+        y = np.arange(rows) % classes
+        x = rng.normal(size=(rows, 5)) + y[:, None]
+        np.savez(tmp_path / "a.npz", x=x, y=y, x_test=x[:12], y_test=y[:12])
+
+    write(2, 60)
+    words = (*FLAGS[4:], "--steps", "2", "--method", "supervised")
+    assert cli("train", f"npz:{tmp_path / 'a.npz'}@10", *words, "--out", tmp_path / "run") == 0
+    write(2, 13)  # too few for the split
+    assert cli("evaluate", tmp_path / "run") == 0
+    assert "is not what it was when the run was trained" in capsys.readouterr().err
+    write(3, 60)
+    assert cli("evaluate", tmp_path / "run") == 2
+    assert "has other classes now (0, 1, 2) than the model was trained for (0, 1)" in capsys.readouterr().err

@@ -101,3 +101,13 @@ def test_impossible_values_are_named(change, words):
     (problem,) = Settings(**change).problems()
     assert words in problem
     assert Settings(schedule="linear", momentum_end=0.5, cosine_length=1.2).problems() == []
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"])
+def test_a_schedule_that_is_ahead_ends_where_it_ends(schedule):
+    plain = Settings(steps=100, schedule=schedule, milestones=(0.5,), warmup=0.1, momentum_end=0.5)
+    ahead = Settings(steps=100, schedule=schedule, milestones=(0.5,), warmup=0.1, momentum_end=0.5, rate_ahead=5)
+    for step in range(100):
+        assert learning_rate(ahead, step) == learning_rate(plain, min(step + 5, 100))
+        assert momentum(ahead, step) == momentum(plain, min(step + 5, 100))
+        assert learning_rate(ahead, step) >= 0

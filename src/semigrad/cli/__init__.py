@@ -42,18 +42,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
-    if not given or given[0] in ("-h", "--help", "help"):
+    return guarded(lambda: carry_out(given))
+
+
+def carry_out(given: Sequence[str]) -> int:
+    verb, *words = given or [""]
+    if verb in ("", "-h", "--help", "help"):
         print(HELP.format(verbs="\n".join(f"  {verb:<14} {what}" for verb, (_, what) in VERBS.items())))
         return 0 if given else 2
-    if given[0] == "--version":
+    if verb == "--version":
         import semigrad
 
         print(semigrad.__version__)
         return 0
-    return guarded(lambda: carry_out(given[0], given[1:]))
-
-
-def carry_out(verb: str, words: Sequence[str]) -> int:
     if verb not in VERBS:
         raise InputError(unknown("command", verb, VERBS))
     code: int = importlib.import_module(VERBS[verb][0]).main(words)

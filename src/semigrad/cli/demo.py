@@ -26,7 +26,7 @@ class Options:
     """Seeds 0, 1, ... for each row."""
     jobs: Count = 2
     """Runs at a time."""
-    steps: int | None = None
+    steps: Count | None = None
     """Steps of each run; none: the default for digits."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from semigrad.cli.options import POSITIONAL, parse
-from semigrad.settings.fields import Count, Whole
+from semigrad.settings.fields import Threads, Whole
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Options:
     """The run's folder."""
     device: str = "auto"
     """Where to compute."""
-    threads: Count | None = None
+    threads: Threads | None = None
     """Threads of the processor; none: torch's own choice."""
     workers: Whole = 2
     """Processes that read ahead where examples are in files."""

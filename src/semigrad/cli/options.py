@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
 from semigrad.errors import nearest, unknown
 from semigrad.settings.fields import choices, hints_of, in_words, matches, refuse, value_problems
@@ -78,13 +79,20 @@ def field_texts(cls: type) -> Mapping[str, str]:
     """The docstring below each field of a dataclass."""
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if dataclasses.is_dataclass(base):
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-            assert isinstance(body, ast.ClassDef)
+        if dataclasses.is_dataclass(base) and (body := _source(base)) is not None:
             for field, text in zip(body.body, body.body[1:], strict=False):
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(text):
                     texts[field.target.id] = " ".join(ast.literal_eval(text.value).split())  # type: ignore[attr-defined]
     return texts
+
+
+def _source(cls: type) -> ast.ClassDef | None:
+    """How a class was written; None where that is not known, as for one that was typed in."""
+    try:
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    except (OSError, TypeError, SyntaxError):
+        return None
+    return body if isinstance(body, ast.ClassDef) else None
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -118,6 +126,9 @@ def take_apart(words: Sequence[str], switches: Container[str]) -> Line:
         word = waiting.pop()
         if word in ("-h", "--help"):
             asks_help = True
+        elif word == "--":
+            alone += reversed(waiting)
+            break
         elif not word.startswith("--"):
             alone.append(word)
         else:
@@ -127,7 +138,7 @@ def take_apart(words: Sequence[str], switches: Container[str]) -> Line:
                 behind[name] = on
                 if equals or (waiting and waiting[-1].lower() in SWITCH_WORDS):
                     problems.append(f"--{given} takes no value: write {' or '.join(switch_words(name))}.")
-                    value = value if equals else waiting.pop()
+                    del waiting[len(waiting) - (not equals) :]
             elif equals:
                 behind[name] = value
             else:
@@ -182,9 +193,16 @@ def read_word(word: str, hint: Any) -> Any:
     if origin is tuple:
         return tuple(read_word(part, arguments[0]) for part in split_list(word))
     try:
-        return hint(word) if hint in (int, float, Path) else word
+        return _path(word) if hint is Path else hint(word) if hint in (int, float) else word
     except ValueError:
         return word
+
+
+def _path(word: str) -> Path:
+    if not word or "\0" in word:
+        raise ValueError(word)
+    os.fsencode(word)  # not every text can be the name of a file
+    return Path(word).expanduser()
 
 
 def write_word(value: Any) -> str:
@@ -197,11 +215,11 @@ def write_word(value: Any) -> str:
 def split_list(word: str) -> list[str]:
     """Parts between commas; a comma that belongs to a name stands behind a backslash."""
     parts = [""] if word else []
-    for piece in re.findall(r"\\.|,|[^\\,]+", word, re.DOTALL):
+    for piece in re.findall(r"\\.|,|[^\\,]+|\\$", word, re.DOTALL):
         if piece == ",":
             parts.append("")
         else:
-            parts[-1] += piece[1:] if piece.startswith("\\") else piece
+            parts[-1] += piece[1:] if piece.startswith("\\") and len(piece) > 1 else piece
     return parts
 
 
@@ -227,9 +245,9 @@ def parse(cls: type[Parsed], words: Sequence[str], verb: str) -> Parsed:
 
 def unknown_options(line: Line, known: Iterable[Option], verb: str) -> list[str]:
     """A sentence for every option that nobody knows."""
-    names = {f"--{option.name}" for option in known}
-    others = [f"--{name}" for name in line.behind if f"--{name}" not in names]
-    return [unknown("option", name, names, see=f"{verb} --help") for name in others]
+    names = {option.name for option in known}
+    others = [name for name in line.behind if name not in names]
+    return [unknown("option", name, names, see=f"{verb} --help", prefix="--") for name in others]
 
 
 def _positional(options: Sequence[Option], words: Sequence[str], problems: list[str]) -> dict[str, Any]:
@@ -251,11 +269,9 @@ def _positional(options: Sequence[Option], words: Sequence[str], problems: list[
     return values
 
 
-def stray_words(words: Sequence[str]) -> list[str]:
+def stray_words(words: Sequence[str], advice: str = "") -> list[str]:
     """A sentence for words that belong to nothing."""
-    if not words:
-        return []
-    return [f"{' '.join(words)}: nothing takes this. A list is one word, with commas: --milestones 0.5,0.75."]
+    return [f"{' '.join(word or repr(word) for word in words)}: nothing takes this. {advice}".rstrip()] if words else []
 
 
 # --- help ---
@@ -268,7 +284,7 @@ def usage_of(verb: str, options: Iterable[Option]) -> str:
     return " ".join([verb, *places, "[options]"])
 
 
-def show_help(usage: str, text: str, groups: Mapping[str, Sequence[Option]]) -> None:
+def show_help(usage: str, text: str, groups: Mapping[str, Sequence[Option]]) -> NoReturn:
     """Print what there is, and leave."""
     width = min(shutil.get_terminal_size().columns, 120)
     paragraphs = [textwrap.fill(" ".join(part.split()), width) for part in text.split("\n\n")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from semigrad.cli.options import Line, Option, options_of, show_help, stray_words, values_of
 from semigrad.errors import InputError
@@ -59,7 +59,7 @@ def main(words: Sequence[str]) -> int:
     if words and set(words) <= {"-h", "--help"}:
         show_common_help()
 
-    from semigrad.cli.words import layer_of, take_train_apart  # here, because torch is slow to load
+    from semigrad.cli.words import NAMES, layer_of, take_train_apart  # here, because torch is slow to load
     from semigrad.run import configure, layers_below
 
     line = take_train_apart(words, COMMON)
@@ -68,23 +68,23 @@ def main(words: Sequence[str]) -> int:
     execution = Execution(**values_of(options_of(Execution), line.behind, problems))
     chosen = Selection(**values_of(options_of(Selection), line.behind, problems))
     config = content_of(chosen, output)
-    data = data_of(line, config, problems)
-    below = layers_below(data, chosen.recipe, config)
-    layer = layer_of(line, below, COMMON, problems)
-    refuse(problems)
-    run = configure(data, recipe=chosen.recipe, config=config, **layer)
+    data = data_of(line, config, output, problems)
+    layer = layer_of(line, layers_below(data, chosen.recipe, config), COMMON, problems)
     if line.asks_help:
-        show_help_on(run, chosen)
-    return carry_out(run, execution, output)
+        names = {part: {"name": table["name"]} for part, table in layer.items() if part in NAMES and "name" in table}
+        show_help_on(configure(data, recipe=chosen.recipe, config=config, **names), chosen)
+    refuse(problems)
+    return carry_out(configure(data, recipe=chosen.recipe, config=config, **layer), execution, output)
 
 
-def data_of(line: Line, config: dict[str, Any], problems: list[str]) -> str:
+def data_of(line: Line, config: dict[str, Any], output: Output, problems: list[str]) -> str:
     """DATA, from the command line or a file."""
-    problems += stray_words(line.alone[1:])
+    problems += stray_words(line.alone[1:], "A list is one word, with commas: --milestones 0.5,0.75.")
     given = line.alone[0] if line.alone else config.get("data")
     if given is None and not line.asks_help:
-        refuse([*problems, f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}."])
-    return str(given or "digits@40")
+        known = f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}."
+        refuse([*nothing_to_resume(output), known, *problems])
+    return "digits@40" if given is None else str(given)
 
 
 def content_of(chosen: Selection, output: Output) -> dict[str, Any]:
@@ -94,6 +94,11 @@ def content_of(chosen: Selection, output: Output) -> dict[str, Any]:
     begun = output.out / RUN if output.out and output.resume else None
     file = chosen.config or (begun if begun and begun.is_file() else None)
     return read_config(file) if file else {}
+
+
+def nothing_to_resume(output: Output) -> list[str]:
+    """A sentence where no data are named because a run is to be resumed that is not there."""
+    return [f"{output.out} holds no run to go on with."] if output.out and output.resume else []
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -107,6 +112,8 @@ def read_config(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read the file {path}: it is no text.") from error
     except ValueError as error:
         raise InputError(f"Cannot read the file {path}: {error}.") from error
+    except RecursionError as error:
+        raise InputError(f"Cannot read the file {path}: its tables are nested too deeply.") from error
     run = content.get("run", content) if isinstance(content, dict) else content
     if not isinstance(run, dict):
         raise InputError(f"The file {path} must hold a table of settings.")
@@ -147,13 +154,18 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
     return 0
 
 
-def show_common_help() -> None:
-    """The options that every method has; without torch."""
+def show_common_help() -> NoReturn:
+    """The options that every method has; without torch. What the data decide has no default of its own."""
+    decided = {name for layer in DEFAULTS.values() for name in layer}
     groups = {"what to train": Selection, "training": Settings, "execution": Execution, "output": Output}
-    show_help(USAGE, DESCRIPTION, {title: options_of(part) for title, part in groups.items()})
+    shown = {
+        title: [replace(o, default="by the data") if o.field in decided else o for o in options_of(part)]
+        for title, part in groups.items()
+    }
+    show_help(USAGE, DESCRIPTION, shown)
 
 
-def show_help_on(run: Run, chosen: Selection) -> None:
+def show_help_on(run: Run, chosen: Selection) -> NoReturn:
     """All options of a run, with its own values as the defaults."""
     from semigrad.methods import parts
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from semigrad.cli.options import (
@@ -30,6 +31,7 @@ from semigrad.settings.recipes import Layer
 
 VERB = "semigrad train"
 NAMES = ("method", "model")
+MODEL = "model."  # in front of the fields of the network
 
 
 def take_train_apart(words: Sequence[str], common: Iterable[Option]) -> Line:
@@ -51,7 +53,7 @@ def modifier_options(name: str) -> list[Option]:
 
 
 def model_options(name: str) -> list[Option]:
-    return options_of(MODELS[name], "model.")
+    return options_of(MODELS[name], MODEL)
 
 
 def layer_of(line: Line, below: Sequence[Mapping[str, Any]], common: Sequence[Option], problems: list[str]) -> Layer:
@@ -64,10 +66,12 @@ def layer_of(line: Line, below: Sequence[Mapping[str, Any]], common: Sequence[Op
     model = str(chosen["model"].get("name"))
     if host not in METHODS or model not in MODELS or not MODIFIERS.keys() >= set(modifiers):
         return layer
+    if {option.field for option in method_options(host)} & set(modifiers):
+        return layer  # a field and a modifier of one name: such a method is refused whatever the fields are
     parts = {(): options_of(Settings), ("method",): method_options(host), ("model",): model_options(model)}
     parts |= {("method", name): modifier_options(name) for name in modifiers}
     known = [*common, *(option for options in parts.values() for option in options)]
-    problems += _not_of(host, line, known) or unknown_options(line, known, VERB)
+    problems += _unknown(line, known, "+".join([host, *modifiers]), model)
     for place, options in parts.items():
         if values := values_of(options, line.behind, problems):
             _inside(layer, place).update(values)
@@ -81,14 +85,31 @@ def _inside(layer: Layer, place: Sequence[str]) -> Layer:
     return layer
 
 
-def _not_of(host: str, line: Line, known: Sequence[Option]) -> list[str]:
-    """A sentence for every option that another method has."""
+def _unknown(line: Line, known: Sequence[Option], method: str, model: str) -> list[str]:
+    """A sentence for every option that nobody has, or that another method, modifier or network has."""
     names = {option.name for option in known}
-    found = []
-    for name in (name for name in line.behind if name not in names):
-        owners = [method for method in METHODS if name in {option.name for option in method_options(method)}]
-        found += [f"--{name} is an option of {', '.join(owners)}, not of {host}."] if owners else []
-    return found
+    owned = {name: owners for name in line.behind.keys() - names if (owners := _owners(name))}
+    strange = replace(line, behind={name: word for name, word in line.behind.items() if name not in owned})
+    found = [
+        f"--{name} is an option of {', '.join(owners)}, not of {model if name.startswith(MODEL) else method}."
+        for name, owners in sorted(owned.items())
+    ]
+    return found + unknown_options(strange, known, VERB)
+
+
+def _owners(name: str) -> list[str]:
+    """Every method, modifier and network that has an option of this name."""
+    tables = (
+        (METHODS, method_options, ""),
+        (MODIFIERS, modifier_options, "HOST+"),
+        (MODELS, model_options, "network "),
+    )
+    return [
+        f"{prefix}{owner}"
+        for table, options, prefix in tables
+        for owner in table
+        if name in {option.name for option in options(owner)}
+    ]
 
 
 def command_of(run: Run) -> str:
@@ -104,7 +125,7 @@ def words_of(run: Run) -> list[str]:
     words = [run.data, *(word for part, name in names.items() for word in (f"--{part}", name))]
     words += _differing({name: value for name, value in described.items() if name not in ("data", *NAMES)}, base, "")
     words += _differing(described["method"], base["method"], "")
-    return words + _differing(described["model"], base["model"], "model.")
+    return words + _differing(described["model"], base["model"], MODEL)
 
 
 def _differing(given: Mapping[str, Any], base: Mapping[str, Any], prefix: str) -> list[str]:
@@ -114,5 +135,13 @@ def _differing(given: Mapping[str, Any], base: Mapping[str, Any], prefix: str) -
         if isinstance(value, Mapping):
             words += _differing(value, base[field], f"{field}.")
         elif field != "name" and value != base[field]:
-            words += [switch_words(name)[not value]] if isinstance(value, bool) else [f"--{name}", write_word(value)]
+            words += _spelled(name, value)
     return words
+
+
+def _spelled(name: str, value: Any) -> list[str]:
+    """An option with its value; a word that looks like an option stands behind `=`."""
+    if isinstance(value, bool):
+        return [switch_words(name)[not value]]
+    word = write_word(value)
+    return [f"--{name}={word}"] if word.startswith("--") else [f"--{name}", word]

@@ -20,7 +20,7 @@ class Divergence:
         raise NotImplementedError
 
     def of_logits(self, logits: Tensor, q: Tensor) -> Tensor:
-        """Φ(softmax(logits), q), with a slope also where a probability has become 0."""
+        """Φ(softmax(logits), q); ours have a slope also where a probability has become 0."""
         return self(logits.softmax(1), q)
 
     def pull(self, p: Tensor, q: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class KL(Divergence):
         return CROSS_ENTROPY.pull_along(p, q, tangent)  # the two differ by what does not depend on p
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weighted(Divergence):
     """w_i Φ(p_i, q_i): another divergence whose rows count so much, weights (B,)."""
 
@@ -107,6 +107,9 @@ class Weighted(Divergence):
 
     def pull_along(self, p: Tensor, q: Tensor, tangent: Tensor) -> Tensor:
         return self.weights[:, None] * self.divergence.pull_along(p, q, tangent)
+
+    def pull_between(self, start: Tensor, end: Tensor, q: Tensor) -> Tensor:
+        return self.weights[:, None] * self.divergence.pull_between(start, end, q)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,17 @@ def open_data(data: str, settings: Settings) -> Dataset:
 
 def divide(data: str, settings: Settings, dataset: Dataset) -> tuple[Dataset, Split]:
     """The data set with the classes that are told apart, and which examples are labeled, unlabeled, held out."""
-    pool = Pool(settings.classes, settings.unlabeled, settings.mismatch)
-    refuse(pool.problems(dataset))
-    restricted = pool.restrict(dataset)
-    held, seed = settings.validation, settings.seed
-    spec, include = DataSpec.parse(data), settings.include_labeled
-    split = make_split(restricted, spec, seed, validation=held, include_labeled=include)
+    restricted, pool, seed = tell_apart(settings, dataset), _pool(settings), settings.seed
+    held, include = settings.validation, settings.include_labeled
+    split = make_split(restricted, DataSpec.parse(data), seed, validation=held, include_labeled=include)
     return restricted, pool.cut(dataset, split, seed)
+
+
+def tell_apart(settings: Settings, dataset: Dataset) -> Dataset:
+    """The data set with the classes that are told apart."""
+    refuse(_pool(settings).problems(dataset))
+    return _pool(settings).restrict(dataset)
+
+
+def _pool(settings: Settings) -> Pool:
+    return Pool(settings.classes, settings.unlabeled, settings.mismatch)

@@ -16,7 +16,9 @@ import numpy as np
 from semigrad.data.dataset import Dataset
 from semigrad.errors import InputError
 
-_GRAMMAR = re.compile(r"(?P<name>[^:@]+)(:(?P<path>.+?))?(@(?P<labels>\d+|\d+(\.\d+)?%))?", re.DOTALL)
+_GRAMMAR = re.compile(
+    r"(?P<name>[^:@]+)(:(?P<path>.+?))?(@(?P<labels>[0-9]{1,12}|[0-9]{1,12}(\.[0-9]+)?%))?", re.DOTALL
+)
 
 
 @dataclass(frozen=True)

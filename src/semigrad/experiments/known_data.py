@@ -1,7 +1,12 @@
-"""The data of the experiments, known by heart, so that a plan needs none of them: shapes, classes, counts."""
+"""The data of the experiments, known by heart, so that a plan needs none of them: shapes, classes, counts. Other data
+are looked at."""
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
+from semigrad.data import open_dataset
 from semigrad.data.split import DataSpec
 from semigrad.run import Run
 
@@ -21,21 +26,28 @@ def count_labels(run: Run) -> int:
     spec = DataSpec.parse(run.data)
     if spec.labels is not None:
         return spec.labels
-    _, examples = _size(spec)
+    _, _, examples = _facts(run)
     told_apart = len(run.classes) / shape_and_classes(run)[1] if run.classes else 1.0
     return round((examples * told_apart - run.validation) * (1.0 if spec.share is None else spec.share / 100))
 
 
-def shape_and_classes(run: Run) -> tuple[tuple[int, int, int], int]:
+def shape_and_classes(run: Run) -> tuple[tuple[int, ...], int]:
     """Shape of an example and number of classes."""
+    shape, classes, _ = _facts(run)
+    return shape, classes
+
+
+def _facts(run: Run) -> tuple[tuple[int, ...], int, int]:
+    """Shape of an example, classes, training examples."""
     spec = DataSpec.parse(run.data)
-    classes, _ = _size(spec)
-    if spec.name == "digits":
-        return (1, 8, 8), classes
-    side = 32 if spec.path is None else run.image_size or 224
-    return (3, side, side), classes
-
-
-def _size(spec: DataSpec) -> tuple[int, int]:
     name = spec.path.name if spec.path is not None and spec.path.name in CLASSES_AND_EXAMPLES else spec.name
-    return CLASSES_AND_EXAMPLES[name]
+    if name not in CLASSES_AND_EXAMPLES:
+        return _look(spec.name, spec.path, run.image_size)
+    side = 32 if spec.path is None else run.image_size or 224
+    return (1, 8, 8) if name == "digits" else (3, side, side), *CLASSES_AND_EXAMPLES[name]
+
+
+@cache
+def _look(name: str, path: Path | None, image_size: int | None) -> tuple[tuple[int, ...], int, int]:
+    dataset = open_dataset(name, path, image_size=image_size)
+    return dataset.train.shape, len(dataset.classes), len(dataset.train)

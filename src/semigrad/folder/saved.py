@@ -74,20 +74,24 @@ class Origin:
     run: Run
     dataset: Dataset  # with the classes that the run tells apart
     split: Split
-    changed: bool  # the data are not what they were when the run was trained
 
 
 class OtherData(InputError):
     """The data that a run names are not those that it was trained on."""
 
 
-def load_origin(path: Path, run: Run | None = None, changed_too: bool = False) -> Origin:
+def load_origin(path: Path, run: Run | None = None) -> Origin:
     """The run whose folder this is (read from there where it is not at hand) with its data and how they were divided;
-    data that have changed since are refused unless `changed_too`."""
+    data that have changed since are refused."""
     run = run or load_run(path)
+    whole, changed = open_again(path, run)
+    if changed:
+        raise OtherData(f"{run.data} is not what it was when the run was trained.")
+    return Origin(run, *divide(run.data, run, whole))
+
+
+def open_again(path: Path, run: Run) -> tuple[Dataset, bool]:
+    """The data that a run names, and whether they have changed since it was trained."""
     whole = open_data(run.data, run)
     trained_on = read_json(RunFolder(path)[RUN]).get("data")
-    changed = isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint
-    if changed and not changed_too:
-        raise OtherData(f"{run.data} is not what it was when the run was trained.")
-    return Origin(run, *divide(run.data, run, whole), changed)
+    return whole, isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Divergence, as_divergence
+from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Custom, Divergence, as_divergence
 from semigrad.core.ops import clip_to_simplex, onto_plane, project_to_simplex
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
@@ -175,6 +176,10 @@ def pose(
         problem = Problem(net, x, y, u, as_divergence(inner), outer, target, lr, rates, masks)
         if not problem.parameters:
             raise ValueError("no parameter can enter the product: all are frozen, left out or trained at rate 0")
+        if isinstance(problem.inner, Custom) and target is None:
+            # nobody knows whether its gradient is 0 at the network's own prediction, so that is a target as any other
+            with torch.no_grad():
+                problem = replace(problem, target=problem.predict(problem.parameters))
         yield problem
 
 

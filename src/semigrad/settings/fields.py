@@ -33,11 +33,17 @@ class OneOf:
     table: Mapping[str, Any]
 
 
-Count = Annotated[int, Range("at least 1", lambda value: value >= 1)]
-Several = Annotated[int, Range("at least 2", lambda value: value >= 2)]
-Whole = Annotated[int, Range("at least 0", lambda value: value >= 0)]
+MOST = Range("at most 10^12", lambda value: value <= 10**12)
+
+Count = Annotated[int, Range("at least 1", lambda value: value >= 1), MOST]
+Several = Annotated[int, Range("at least 2", lambda value: value >= 2), MOST]
+Whole = Annotated[int, Range("at least 0", lambda value: value >= 0), MOST]
+Threads = Annotated[
+    int, Range("at least 1", lambda value: value >= 1), Range("at most 1024", lambda value: value <= 1024)
+]
 Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value < math.inf)]
 NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
+Rate = Annotated[Positive, Range("at most 10^30", lambda value: value <= 1e30)]  # single precision ends at 10^38
 Share = Annotated[float, Range("between 0 and 1", lambda value: 0 <= value <= 1)]
 PositiveShare = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
 ImageSide = Annotated[int, Range("at least 8", lambda value: value >= 8)]
@@ -53,7 +59,7 @@ def value_problems(settings: Any, owner: str = "") -> list[str]:
 
 def problems_of(name: str, value: Any, hint: Any) -> list[str]:
     """The sentence for a value that a field of this type may not hold, if it may not."""
-    return [] if _fits(value, hint) else [f"{name} must be {_allowed(hint)}; given: {value!r}."]
+    return [] if _fits(value, hint) else [f"{name} must be {_allowed(value, hint)}; given: {value!r}."]
 
 
 def refuse(problems: list[str]) -> None:
@@ -86,9 +92,17 @@ def _fits(value: Any, hint: Any) -> bool:
     return not isinstance(value, int | float) or all(bounds.holds(value) for bounds in _within(hint, Range))
 
 
-def _allowed(hint: Any) -> str:
+def _allowed(value: Any, hint: Any) -> str:
+    """What the value lacks, and the words that would do as well."""
     words = " or ".join(repr(word) for word in choices(hint))
-    return ", or ".join([*(bounds.words for bounds in _within(hint, Range)), *([words] if words else [])])
+    ranges = [bounds for bounds in _within(hint, Range) if not _holds(bounds, value)]
+    return ", or ".join([*(bounds.words for bounds in ranges[:1]), *([words] if words else [])])
+
+
+def _holds(bounds: Range, value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_holds(bounds, item) for item in value)
+    return isinstance(value, int | float) and bounds.holds(value)
 
 
 def choices(hint: Any) -> list[str]:
@@ -159,6 +173,6 @@ def in_words(hint: Any) -> str:
         return " or ".join(in_words(argument) for argument in arguments)
     words = {
         int: "a whole number", float: "a number", bool: "true or false", str: "a text", Path: "a path",
-        type(None): "nothing",
+        type(None): "none",
     }  # fmt: skip
     return words.get(hint, str(hint))

@@ -12,19 +12,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """A class of torch.optim and what it is told besides learning rate and weight decay."""
+    """A class of torch.optim and what it is told besides the learning rate."""
 
     torch_name: str
     arguments: Callable[[Settings], dict[str, Any]]
     nesterov: bool = False  # it has Nesterov's variant of momentum
 
 
-def _betas(settings: Settings) -> dict[str, Any]:
-    return {"betas": (settings.momentum, 0.999)}
+def _sgd(settings: Settings) -> dict[str, Any]:
+    return {"momentum": settings.momentum, "nesterov": settings.nesterov, "weight_decay": settings.weight_decay}
+
+
+def _adam(settings: Settings) -> dict[str, Any]:
+    return {"betas": (settings.momentum, 0.999), "weight_decay": settings.weight_decay}
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
-    "sgd": Optimizer("SGD", lambda s: {"momentum": s.momentum, "nesterov": s.nesterov}, nesterov=True),
-    "adam": Optimizer("Adam", _betas),
-    "adamw": Optimizer("AdamW", _betas),
+    "sgd": Optimizer("SGD", _sgd, nesterov=True),
+    "adam": Optimizer("Adam", _adam),
+    "adamw": Optimizer("AdamW", _adam),
 }

@@ -12,8 +12,10 @@ from semigrad.settings.fields import (
     NotNegative,
     OneOf,
     Positive,
+    Rate,
     Share,
     ShareBelowOne,
+    Threads,
     Whole,
     value_problems,
 )
@@ -39,10 +41,10 @@ class Settings:
     """Unlabeled examples a step; None: as many as labeled ones."""
     optimizer: Annotated[str, OneOf(OPTIMIZERS)] = "sgd"
     """The optimizer."""
-    lr: Positive = 0.1
+    lr: Rate = 0.1
     """Learning rate at its peak."""
     momentum: ShareBelowOne = 0.9
-    """Momentum of SGD, and the first decay rate of Adam and AdamW."""
+    """Momentum, or the first decay rate of an optimizer that has two."""
     momentum_end: ShareBelowOne | None = None
     """Momentum from the first milestone on; schedule `gaussian` moves there along its fall. None: no change."""
     nesterov: bool = False
@@ -99,9 +101,10 @@ class Settings:
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""
+        lengths = [length(milestone, max(self.steps, 1)) for milestone in self.milestones]
         with_nesterov = [name for name, optimizer in OPTIMIZERS.items() if optimizer.nesterov]
         falls = self.schedule in ("linear", "gaussian")
-        first = min((length(m, self.steps) for m in self.milestones[:1]), default=self.steps)
+        first = min(lengths, default=self.steps)
         checks = [
             (
                 0 <= self.warmup <= max(self.steps, 1),
@@ -116,6 +119,10 @@ class Settings:
             (
                 1 <= self.cosine_length < math.inf,
                 f"cosine_length must be finite and at least 1; given: {self.cosine_length}.",
+            ),
+            (
+                lengths == sorted(lengths),
+                f"milestones must come one after the other; given: {self.milestones}.",
             ),
             (
                 not self.validate_every or self.validation,
@@ -135,7 +142,7 @@ class Execution:
 
     device: str = "auto"
     """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
-    threads: Count | None = None
+    threads: Threads | None = None
     """Threads of the processor; None: torch's own choice. Bit-identical results need the same number."""
     workers: Whole = 2
     """Processes that read ahead where examples are in files."""

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from semigrad.core.passes import eval_mode
 from semigrad.data.dataset import Dataset, Examples
+from semigrad.data.opening import tell_apart
 from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
-from semigrad.folder.saved import load_model, load_origin
+from semigrad.folder.saved import load_model, load_run, open_again
 from semigrad.training.setup import pick_device
 
 BINS = 15
@@ -84,14 +85,19 @@ def evaluate_again(
     path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None
 ) -> Evaluation:
     """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed."""
-    net, _ = load_model(path)
-    device, origin = pick_device(device_name), load_origin(path, changed_too=True)
-    data = origin.run.data
-    if origin.dataset.test is None:
-        raise InputError(f"{data} has no test part to measure an error on.")
-    if origin.changed:
-        tell(f"{data} is not what it was when the run was trained: the figures are of the data as they are now.")
-    return measure_test(net.to(device), origin.dataset, device, workers)
+    (net, classes), run, device = load_model(path), load_run(path), pick_device(device_name)
+    whole, changed = open_again(path, run)
+    dataset = tell_apart(run, whole)
+    if dataset.test is None:
+        raise InputError(f"{run.data} has no test part to measure an error on.")
+    if dataset.classes != classes:
+        raise InputError(
+            f"{run.data} has other classes now ({', '.join(dataset.classes)}) than the model was trained for "
+            f"({', '.join(classes)})."
+        )
+    if changed:
+        tell(f"{run.data} is not what it was when the run was trained: the figures are of the data as they are now.")
+    return measure_test(net.to(device), dataset, device, workers)
 
 
 def _measure(

@@ -54,6 +54,7 @@ def train(
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, execution.device, dataset, network, problems)
+    training = Training(run, setup, folder, execution)
     make_folder(folder.path)
     with claimed(folder.path), processor_threads(execution.threads):
         refuse(folder.problems(run, resume))  # another process may have been here meanwhile
@@ -62,7 +63,6 @@ def train(
         if folder.finished:
             progress.note(f"{out} holds this run, finished; nothing to do.")
         else:
-            training = Training(run, setup, folder, execution)
             if resume:
                 training.restore(progress)
             training.metrics.rewind(training.done)
@@ -92,12 +92,14 @@ def run_to_the_end(training: Training, progress: Progress) -> None:
     """Step by step to the last one, or until a signal."""
     with interruptible() as stop, training.under_way():
         for batch in training.batches():
-            figures = training.advance(batch)
+            figures, line = training.advance(batch)
+            if line:
+                progress.line(line)
             progress.step(training.taken, figures)
             if stop.number:
                 training.save()
-                where = f"Stopped at step {training.done}; everything is saved in {training.folder.path}."
-                raise Stopped(stop.number, f"{where} Go on with --resume.")
+                where = f"{training.timeline.words(training.done)}; everything is saved in {training.folder.path}"
+                raise Stopped(stop.number, f"Stopped at {where}. Go on with --resume.")
 
 
 def finish(training: Training) -> None:

@@ -17,8 +17,7 @@ def make_optimizer(settings: Settings, module: nn.Module) -> torch.optim.Optimiz
         raise InputError("All weights of the network are frozen, so there is nothing to train. Let some require grad.")
     chosen = OPTIMIZERS[settings.optimizer]
     kind = getattr(torch.optim, chosen.torch_name)
-    rates = {"lr": settings.lr, "weight_decay": settings.weight_decay}
-    optimizer: torch.optim.Optimizer = kind(parameters, **rates, **chosen.arguments(settings))
+    optimizer: torch.optim.Optimizer = kind(parameters, lr=settings.lr, **chosen.arguments(settings))
     return optimizer
 
 

@@ -16,13 +16,13 @@ from semigrad.folder.metrics import ACCURACY, ERRORS, terms_in
 
 
 class Progress(Protocol):
-    """Who is told how a run goes. This is where one's own logging gets in: give `train` an object with these four
+    """Who is told how a run goes. This is where one's own logging gets in: give `train` an object with these five
     functions, such as a `Quiet` with some of them replaced.
 
     >>> import csv
     >>> class Table(Quiet):
     ...     def begin(self, plan, steps, done):
-    ...         self.file = open(folder / "losses.csv", "w", newline="")
+    ...         self.file = open(folder / "losses.csv", "a", newline="")  # a run that is resumed goes on
     ...         self.table = csv.writer(self.file)
     ...     def step(self, done, figures):  # or: wandb.log(dict(figures), step=done)
     ...         self.table.writerow([done, figures["loss"]])
@@ -41,8 +41,11 @@ class Progress(Protocol):
         """Training starts: what it will do, in sentences; steps in all, and how many were done before."""
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
-        """A step was taken: the figures since the last line of metrics.jsonl, or that line itself, which has a
-        `step`."""
+        """A step was taken: how many were, those of the prologue included, and the loss, terms and pseudo-labels of
+        this one."""
+
+    def line(self, figures: Mapping[str, float]) -> None:
+        """A line went to metrics.jsonl: means since the last one, the learning rate, and the errors that were due."""
 
     def end(self) -> None:
         """Training is over, one way or another."""
@@ -59,6 +62,7 @@ class Quiet:
 
     def begin(self, plan: list[str], steps: int, done: int) -> None: ...
     def step(self, done: int, figures: Mapping[str, float]) -> None: ...
+    def line(self, figures: Mapping[str, float]) -> None: ...
     def end(self) -> None: ...
 
 
@@ -67,6 +71,7 @@ class Lines:
 
     def __init__(self, every: float = 10.0) -> None:
         self.every = every
+        self.last: Mapping[str, float] = {}
 
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -84,7 +89,11 @@ class Lines:
         self.spoke = now
         rate = (done - self.first) / max(now - self.started, 1e-9)
         left = (self.steps - done) / rate
-        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {in_short(figures)}")
+        shown = in_short(self.last or figures)
+        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {shown}")
+
+    def line(self, figures: Mapping[str, float]) -> None:
+        self.last = figures
 
     def end(self) -> None: ...
 
@@ -102,6 +111,7 @@ class Bar:
             console=Console(stderr=True),
             expand=True,
         )
+        self.last: Mapping[str, float] = {}
 
     def note(self, text: str) -> None:
         self.bar.console.print(text, highlight=False, markup=False)
@@ -115,7 +125,10 @@ class Bar:
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
         rate = (done - self.first) / max(time.monotonic() - self.started, 1e-9)
-        self.bar.update(self.task, completed=done, rate=f"{rate:.1f}/s", figures=in_short(figures))
+        self.bar.update(self.task, completed=done, rate=f"{rate:.1f}/s", figures=in_short(self.last or figures))
+
+    def line(self, figures: Mapping[str, float]) -> None:
+        self.last = figures
 
     def end(self) -> None:
         self.bar.stop()

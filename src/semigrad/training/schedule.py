@@ -19,7 +19,7 @@ def learning_rate(settings: Settings, step: int, share: float | None = None) -> 
     constant       1
 
     or, where the method prescribes it (`Method.schedule`), that share of the peak instead."""
-    warmup, step = length(settings.warmup, settings.steps), step + settings.rate_ahead
+    warmup, step = length(settings.warmup, settings.steps), step_of_schedule(settings, step)
     if step < warmup:
         linear = settings.warmup_shape == "linear"
         rise = settings.lr * step / warmup if linear else settings.lr * math.exp(-5 * (1 - step / warmup) ** 2)
@@ -43,9 +43,15 @@ def learning_rate(settings: Settings, step: int, share: float | None = None) -> 
             return settings.lr
 
 
+def step_of_schedule(settings: Settings, step: int) -> int:
+    """Where the schedule stands at a step, which it may be ahead of."""
+    return min(step + settings.rate_ahead, settings.steps)
+
+
 def momentum(settings: Settings, step: int) -> float:
     """The momentum, or first decay rate: `momentum_end` from the first milestone on. Schedule `gaussian` takes it there
     as the learning rate falls, so that it has come as far as the learning rate (Laine & Aila, 2017)."""
+    step = step_of_schedule(settings, step)
     if settings.momentum_end is None or step < length(settings.milestones[0], settings.steps):
         return settings.momentum
     left = math.exp(-12.5 * _fall(settings, step) ** 2) if settings.schedule == "gaussian" else 0.0

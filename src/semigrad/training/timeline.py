@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 
 from semigrad.core import CPU, Clock, length
 from semigrad.run import Run
-from semigrad.training.schedule import learning_rate
+from semigrad.training.schedule import learning_rate, step_of_schedule
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,9 @@ class Timeline:
         clock = Clock(step, run.steps, run.lr, run.seed, device)
         if clock.preparing:
             return clock
-        return Clock(step, run.steps, learning_rate(run, step, run.method.schedule(step, run.steps)), run.seed, device)
+        prescribed = run.method.schedule(step_of_schedule(run, step), run.steps)
+        return replace(clock, lr=learning_rate(run, step, prescribed))
+
+    def words(self, step: int) -> str:
+        """A step as a reader counts it."""
+        return f"step {step}" if step >= 0 else f"step {self.taken(step)} of {self.prologue} that prepare"

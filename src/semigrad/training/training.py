@@ -92,20 +92,20 @@ class Training:
         with board as self.board, random_state_kept(self.setup.device):
             yield
 
-    def advance(self, batch: Batch) -> Line:
+    def advance(self, batch: Batch) -> tuple[Line, Line | None]:
         """One step, and what is due after it: errors to measure, a line of metrics, a checkpoint. Returns the figures
-        since the last line."""
-        self.metrics.add(self.one_step(batch))
+        of the step, and the line."""
+        figures, line = self.one_step(batch), None
+        self.metrics.add(figures)
         self.seconds = time.monotonic() - self.started
-        figures: Line = self.metrics.means()
         errors = self.measure()
         if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):
             rates = {"lr": self.clock(self.done - 1).lr, "seconds": round(self.seconds, 3)}
-            figures = self.metrics.flush(self.done, {**rates, **errors})
-            self.board(figures)
+            line = self.metrics.flush(self.done, {**rates, **errors})
+            self.board(line)
         if self.finished or self.pace.due(self.done):
             self.save()
-        return figures
+        return figures, line
 
     def one_step(self, batch: Batch) -> dict[str, float]:
         """One optimizer step; returns the figures of the step."""
@@ -118,8 +118,10 @@ class Training:
             terms, guess = self.step(batch, clock)
         except FloatingPointError as error:
             raise self.not_finite(str(error)) from error
-        if taken := OWN_NAMES & terms.keys():
-            raise InputError(f"The method has a term called {', '.join(taken)}, a name of the log's own. Rename it.")
+        if reserved := OWN_NAMES & terms.keys():
+            raise InputError(f"The method has a term called {', '.join(reserved)}, a name of the log's own. Rename it.")
+        if not terms:
+            raise InputError("The method gave no term to minimize. Let its loss, and prepare, return at least one.")
         total = torch.stack(list(terms.values())).sum()
         if not total.isfinite():
             raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
@@ -207,10 +209,12 @@ class Training:
         """Go on from the newest sound checkpoint, if there is one."""
         state = checkpoint.load_newest(self.folder[CHECKPOINTS], progress.note)
         if state is None:
-            progress.note(f"{self.folder.path} holds no usable checkpoint; starting at step 0.")
+            progress.note(
+                f"{self.folder.path} holds no usable checkpoint; starting at {self.timeline.words(self.done)}."
+            )
         else:
             self.load(state)
-            progress.note(f"Going on at step {self.done}.")
+            progress.note(f"Going on at {self.timeline.words(self.done)}.")
 
     def load(self, state: checkpoint.State) -> None:
         try:

@@ -1,0 +1,47 @@
+"""Who is told how a run goes hears every step's own figures, and every line of metrics."""
+
+import pytest
+
+from semigrad.settings import Execution
+from semigrad.training.progress import Bar, Lines, Quiet, in_short
+from tests.small_runs import go, metrics, small
+
+
+class Listener(Quiet):
+    def __init__(self):
+        super().__init__()
+        self.steps, self.lines, self.ends = [], [], 0
+
+    def step(self, done, figures):
+        self.steps.append((done, dict(figures)))
+
+    def line(self, figures):
+        self.lines.append(dict(figures))
+
+    def end(self):
+        self.ends += 1
+
+
+def test_figures_are_those_of_the_step_and_lines_are_means(tmp_path):
+    often, seldom = Listener(), Listener()
+    go(small(steps=10), tmp_path / "often", progress=often, execution=Execution(threads=1, log_every=1))
+    go(small(steps=10), tmp_path / "seldom", progress=seldom, execution=Execution(threads=1, log_every=5))
+    assert often.steps == seldom.steps
+    assert [done for done, _ in seldom.steps] == list(range(1, 11))
+    losses = [figures["loss"] for _, figures in seldom.steps]
+    assert len(set(losses)) == 10
+    assert [line["step"] for line in seldom.lines] == [5, 10]
+    means = [sum(losses[:5]) / 5, sum(losses[5:]) / 5]
+    assert [line["loss"] for line in seldom.lines] == pytest.approx(means, rel=1e-12)
+    written = [{name: value for name, value in line.items() if name != "seconds"} for line in seldom.lines]
+    assert written == metrics(tmp_path / "seldom")
+    assert (often.ends, seldom.ends) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", [Lines, Bar])
+def test_what_is_shown_is_the_last_line(kind, tmp_path, capsys):
+    progress = kind()
+    go(small(steps=10, test_every=10), tmp_path, progress=progress, execution=Execution(threads=1, log_every=5))
+    shown = in_short(progress.last)
+    assert "test error" in shown
+    assert "loss" in shown
