@@ -8,7 +8,7 @@ import pytest
 
 from semigrad.errors import InputError
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, Supervised
-from semigrad.models import MLP, MODELS, ConvLarge, SmallConv
+from semigrad.models import MLP, MODELS, CompactConv, ConvLarge, SmallConv
 from semigrad.run import Run, configure, from_layers
 from semigrad.settings import Settings
 from semigrad.settings.recipes import DEFAULTS, RECIPES
@@ -111,6 +111,12 @@ def test_features_get_a_network_for_features(tmp_path):
     np.savez(tmp_path / "b.npz", x=np.zeros((5, 3, 8, 8)), y=np.zeros(5))
     assert configure(f"npz:{tmp_path / 'a.npz'}").model == MLP()
     assert configure(f"npz:{tmp_path / 'b.npz'}").model == SmallConv()
+    np.savez(tmp_path / "d.npz", x=np.zeros((5, 28, 28)), y=np.zeros(5))
+    np.savez(tmp_path / "e.npz", x=np.zeros((5, 32, 32, 3)), y=np.zeros(5))
+    assert configure(f"npz:{tmp_path / 'd.npz'}").model == configure(f"npz:{tmp_path / 'e.npz'}").model == CompactConv()
+    assert configure("digits@40").model == SmallConv()
+    for natural in ("cifar10@4000", "cifar100", "svhn@1000", "folder:x"):
+        assert configure(natural).model == CompactConv()
     (tmp_path / "c.npz").write_bytes(b"rubbish")
     assert isinstance(configure(f"npz:{tmp_path / 'c.npz'}"), Run)  # reading it will say what is wrong
 

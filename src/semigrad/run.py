@@ -5,23 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from semigrad.core import Method, Modifier
+from semigrad.data import shape_of
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
 from semigrad.methods import METHODS, MODIFIERS, parts
-from semigrad.models import MODELS, Model
+from semigrad.models import MODELS, Model, default_model
 from semigrad.settings import Settings
 from semigrad.settings.fields import exact, refuse, type_problems
-from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULT_MODEL, DEFAULTS, RECIPES, Layer
+from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS, RECIPES, Layer
 
 Part = TypeVar("Part", Method, Model)
 
@@ -97,23 +94,9 @@ def layers_below(data: str, recipe: str | None, config: Mapping[str, Any] | None
 
 
 def default_layer(spec: DataSpec) -> Layer:
-    """What a data set is trained with where nothing else is said."""
-    names: Layer = {"method": {"name": DEFAULT_METHOD}, "model": {"name": DEFAULT_MODEL}}
-    layer = {**names, **DEFAULTS.get(spec.name, {})}
-    if spec.name == "npz" and spec.path is not None and _holds_features(spec.path):
-        layer["model"] = {"name": "mlp"}
-    return layer
-
-
-def _holds_features(path: Path) -> bool:
-    """Whether the array `x` in an npz file has two dimensions; read from its header alone."""
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("x.npy") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return len(read(file)[0]) == 2
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
-        return False  # reading the data will say what is wrong
+    """What a data set is trained with where nothing else is said; the network goes by the shape of its examples."""
+    model = default_model(shape_of(spec.name, spec.path))
+    return {"method": {"name": DEFAULT_METHOD}, "model": {"name": model}, **DEFAULTS.get(spec.name, {})}
 
 
 def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:

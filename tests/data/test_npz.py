@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from semigrad.core import generator
-from semigrad.data import Dataset, open_dataset
+from semigrad.data import Dataset, Request, open_dataset
+from semigrad.data.npz import load, look
 from semigrad.errors import InputError
 
 Y = np.array([0, 1, 2, -1, -1, 0])
@@ -201,3 +202,21 @@ def test_ordinary_features_have_nothing_to_note(tmp_path: Path, kind: Any) -> No
     assert opened(tmp_path, x=x.astype(kind), y=np.arange(50) % 2).notes == ()
     year = 1.7e9 + 3e7 * generator("a year").random((50, 1))
     assert opened(tmp_path, x=year.astype(np.int64), y=np.arange(50) % 2).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [((5,), (5,)), ((8, 9), (1, 8, 9)), ((3, 8, 9), (3, 8, 9)), ((8, 9, 3), (3, 8, 9)), ((8, 9, 1), (1, 8, 9))],
+)
+def test_a_look_finds_the_shape_that_reading_gives(shape, found, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.zeros((4, *shape), np.uint8 if len(shape) > 1 else np.float32), y=np.array([0, 1, 0, 1]))
+    assert look(path) == found
+    assert load(Request(tmp_path, path)).train.shape == found
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish", b"PK\x05\x06" + bytes(18)])
+def test_a_look_at_rubbish_finds_nothing(content, tmp_path):
+    (tmp_path / "a.npz").write_bytes(content)
+    assert look(tmp_path / "a.npz") is None
+    assert look(tmp_path / "none.npz") is None

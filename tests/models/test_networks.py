@@ -15,7 +15,18 @@ from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from semigrad.errors import InputError
-from semigrad.models import MLP, MODELS, ConvLarge, ResNet18, ShakeShake26, SmallConv, WideResNet28, check_fit, fits
+from semigrad.models import (
+    MLP,
+    MODELS,
+    CompactConv,
+    ConvLarge,
+    ResNet18,
+    ShakeShake26,
+    SmallConv,
+    WideResNet28,
+    check_fit,
+    fits,
+)
 
 CASES = {
     "conv-large": ConvLarge(),
@@ -24,6 +35,8 @@ CASES = {
     "shake-shake-26": ShakeShake26(),
     "resnet-18": ResNet18(),
     "wrn-28-2": WideResNet28(),
+    "compact-conv": CompactConv(drop=0.2),
+    "compact-conv, plain": CompactConv(whiten=False, activation="leaky", initial="he", top="average"),
     "small-conv": SmallConv(drop=0.2),
     "mlp": MLP(drop=0.2),
     "mlp, tanh": MLP(width=20, depth=3, activation="tanh", batch_norm=False),
@@ -129,8 +142,8 @@ def test_smallest_input_of_conv_large_is_the_true_one(make_task):
 
 
 def test_fit_names_the_models_that_take_the_examples():
-    assert fits((3, 32, 32)) == ["conv-large", "shake-shake-26", "resnet-18", "wrn-28-2", "small-conv"]
-    assert fits((1, 8, 8)) == ["shake-shake-26", "wrn-28-2", "small-conv"]
+    assert fits((3, 32, 32)) == ["conv-large", "shake-shake-26", "resnet-18", "wrn-28-2", "compact-conv", "small-conv"]
+    assert fits((1, 8, 8)) == ["shake-shake-26", "wrn-28-2", "compact-conv", "small-conv"]
     assert fits((30,)) == ["mlp"]
     assert check_fit("conv-large", (3, 12, 12)) is None
     sentence = check_fit("conv-large", (1, 8, 8))

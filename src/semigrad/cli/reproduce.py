@@ -30,7 +30,7 @@ class Options:
     """Which one."""
     scale: Literal["smoke", "laptop", "paper"] = "laptop"
     """smoke: seconds, to see that everything runs; laptop: faithful miniatures in minutes; paper: its own settings."""
-    seeds: Count | None = None
+    seeds: int | None = None
     """Seeds 0, 1, ... of each row; none: as many as the scale has. More can be added later."""
     only: tuple[str, ...] = ()
     """Rows and columns to train; none: all. Of the others, what is on record is shown."""

@@ -13,7 +13,7 @@ from semigrad.cli.options import Line, Option, options_of, show_help, stray_word
 from semigrad.errors import InputError
 from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import refuse
-from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULT_MODEL, DEFAULTS
+from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS
 
 if TYPE_CHECKING:
     from semigrad.run import Run
@@ -29,7 +29,7 @@ class Selection:
 
     method: str = DEFAULT_METHOD
     """The method's name (semigrad list methods); its own fields are options too."""
-    model: str = DEFAULT_MODEL
+    model: str = "by the data"
     """The network's name (semigrad list models); its fields are options with model. in front."""
     recipe: str | None = None
     """Named settings (semigrad list recipes)."""

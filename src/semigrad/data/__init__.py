@@ -12,7 +12,7 @@ from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset"]
+__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of"]
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,19 @@ class Source:
     summary: str
     needs_path: bool = False
     takes: tuple[str, ...] = ()  # which of image_size and resized_crop it understands
+    shape: tuple[int, ...] | None = None  # of one example, where all data of this source have it
+    look: Callable[[Path], tuple[int, ...] | None] = lambda path: None  # finds it out without reading the examples
 
+
+_COLOR_32 = (3, 32, 32)
 
 SOURCES: dict[str, Source] = {
-    "digits": Source(digits.load, "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn"),
-    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes"),
-    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes"),
-    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes"),
-    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images"),
-    "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True),
+    "digits": Source(digits.load, "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn", shape=(1, 8, 8)),
+    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes", shape=_COLOR_32),
+    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes", shape=_COLOR_32),
+    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", shape=_COLOR_32),
+    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", shape=_COLOR_32),
+    "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True, look=npz.look),
     "folder": Source(folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",)),
     "imagenet": Source(
         imagenet.load,
@@ -40,6 +44,14 @@ SOURCES: dict[str, Source] = {
         takes=("image_size", "resized_crop"),
     ),
 }
+
+
+def shape_of(name: str, path: Path | None) -> tuple[int, ...] | None:
+    """The shape of one example, where it can be had without reading them; None: pictures of whatever size."""
+    source = SOURCES.get(name)
+    if source is None or (path is None and source.needs_path):
+        return None
+    return source.look(path) if path is not None else source.shape
 
 
 def open_dataset(

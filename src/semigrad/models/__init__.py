@@ -27,6 +27,7 @@ __all__ = [
     "WideResNet28",
     "adapt",
     "check_fit",
+    "default_model",
     "fits",
 ]
 
@@ -39,6 +40,17 @@ MODELS: dict[str, type[Model]] = {
     "small-conv": SmallConv,
     "mlp": MLP,
 }
+
+
+TINY = 16
+"""Below so many pixels in height or width an image has little to pool."""
+
+
+def default_model(shape: tuple[int, ...] | None) -> str:
+    """The network for examples of a shape where nothing else is said; None: pictures of whatever size."""
+    if shape is not None and len(shape) == 1:
+        return "mlp"
+    return "small-conv" if shape is not None and min(shape[1:]) < TINY else "compact-conv"
 
 
 def fits(shape: tuple[int, ...]) -> list[str]:

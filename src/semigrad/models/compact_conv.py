@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from semigrad.core import Task
 from semigrad.models.layers import GlobalAverage, GlobalMaximum, initialize_convolutions
@@ -58,11 +59,13 @@ class CompactConv(Model):
         width, size = task.shape[0], min(task.shape[1:])
         if self.whiten:
             stride = max(1, size // 32)  # larger images become about as large as the small ones
-            layers += [whitening(task, normalize, stride), self._activation()]
-            width, size = layers[0].out_channels, (size - SIDE) // stride + 1  # type: ignore[assignment]
-        for place, filters in enumerate(self.widths):
-            layers += self._block(width, filters, pooled=size >= 2, dropped=place + 1 < len(self.widths))
-            width, size = filters, size // 2 if size >= 2 else size
+            sample = None if task.sample is None else normalize(task.sample())
+            filters = whitening_filters(sample, width)
+            layers += [Whitening(filters, stride), self._activation()]
+            width, size = len(filters), (size - SIDE) // stride + 1
+        for place, wide in enumerate(self.widths):
+            layers += self._block(width, wide, pooled=size >= 2, dropped=place + 1 < len(self.widths))
+            width, size = wide, size // 2 if size >= 2 else size
         top = GlobalMaximum() if self.top == "maximum" else GlobalAverage()
         body = nn.Sequential(*layers, top)
         self._initialize(body)
@@ -85,8 +88,7 @@ class CompactConv(Model):
 
     def _initialize(self, body: nn.Module) -> None:
         """Torch's weights with the first filters replaced by those that copy a channel each; or He et al.'s."""
-        trained = [layer for layer in body.modules() if isinstance(layer, nn.Conv2d) and layer.weight.requires_grad]
-        for layer in trained:
+        for layer in (layer for layer in body.modules() if isinstance(layer, nn.Conv2d)):
             if self.initial == "he":
                 initialize_convolutions(layer, "fan_in", SLOPE)
             else:
@@ -94,17 +96,19 @@ class CompactConv(Model):
                     nn.init.dirac_(layer.weight[: layer.in_channels])
 
 
-def whitening(task: Task, normalize: Normalize, stride: int) -> nn.Conv2d:
-    """A convolution over 2 x 2 patches whose outputs are uncorrelated and of one size, each with both signs; only its
-    biases are trained."""
-    channels = task.shape[0]
-    filters = whitening_filters(None if task.sample is None else normalize(task.sample()), channels)
-    layer = nn.Conv2d(channels, len(filters), SIDE, stride)
-    with torch.no_grad():
-        layer.weight.copy_(filters)
-        nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
-    layer.weight.requires_grad_(False)
-    return layer
+class Whitening(nn.Module):
+    """A convolution over 2 x 2 patches whose filters are those of the data; only its biases are trained."""
+
+    filters: Tensor
+
+    def __init__(self, filters: Tensor, stride: int) -> None:
+        super().__init__()
+        self.register_buffer("filters", filters)
+        self.bias = nn.Parameter(torch.zeros(len(filters)))
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.filters, self.bias, self.stride)
 
 
 def whitening_filters(images: Tensor | None, channels: int) -> Tensor:

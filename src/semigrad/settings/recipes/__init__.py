@@ -8,9 +8,9 @@ from __future__ import annotations
 from semigrad.settings.recipes.originals import ORIGINALS
 from semigrad.settings.recipes.paper import PAPER, Layer
 
-__all__ = ["DEFAULTS", "DEFAULT_METHOD", "DEFAULT_MODEL", "RECIPES", "Layer"]
+__all__ = ["DEFAULTS", "DEFAULT_METHOD", "RECIPES", "Layer"]
 
-DEFAULT_METHOD, DEFAULT_MODEL = "meta-gradient", "small-conv"
+DEFAULT_METHOD = "meta-gradient"
 
 _SMALL_IMAGES: Layer = {"steps": 2000, "batch": 64, "warmup": 0.075}
 
