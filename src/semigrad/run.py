@@ -168,22 +168,25 @@ def _build_method(given: Layer, problems: list[str]) -> Any:
         elif not isinstance(own, Mapping):
             problems.append(f"{modifier} takes a table with the modifier's fields; given: {own!r}.")
         else:
-            method = _build(MODIFIERS, "modifier", {**own, "name": modifier}, problems, host=method)
+            method = _build(MODIFIERS, "modifier", {**own, "name": modifier}, problems, hosts=[method])
     return method
 
 
-def _build(table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], **host: Method | None) -> Any:
+def _build(
+    table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], hosts: Sequence[Method | None] = ()
+) -> Any:
+    """The named part with its fields, a modifier on its host; None where something is wrong with either."""
     name = given.get("name")
     if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
     fields = {field: _frozen(value) for field, value in given.items() if field != "name"}
-    known = {f.name for f in dataclasses.fields(table[name])} - host.keys()
+    known = {f.name for f in dataclasses.fields(table[name])} - {"host"}
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += type_problems(table[name], fields, f"{kind} {name}: ")
-    if not wrong and None not in host.values():
+    if not wrong and None not in hosts:
         try:
-            return table[name](**host, **exact(table[name], fields))
+            return table[name](*hosts, **exact(table[name], fields))
         except InputError as error:
             wrong = error.problems
     problems += wrong

@@ -58,7 +58,11 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
             f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
         )
     description = from_layers("", [{"method": "supervised", "model": model}]).model
-    net = description.build(Task(classes, shape, blank, blank, 0, 0, 0, (), lambda: nn.Module()))
+    task = Task(
+        classes=classes, shape=shape, mean=blank, std=blank, labeled=0, unlabeled=0, examples=0, marginal=(),
+        fresh=nn.Module,
+    )  # fmt: skip
+    net = description.build(task)
     try:
         net.load_state_dict(load_file(folder[MODEL]))
     except (RuntimeError, OSError, safetensors.SafetensorError) as error:

@@ -144,7 +144,8 @@ def sample(dataset: Dataset, split: Split) -> Tensor:
 
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
-    """Network and memory with initial weights that depend on the run's seed alone; a user's own keeps its weights."""
+    """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
+    examples alone; a user's own keeps its weights."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)

@@ -149,10 +149,13 @@ class Training:
         errors: dict[str, float] = {}
         if self.clock(self.done - 1).preparing:
             return errors
-        if self.is_due(self.run.validate_every):
-            errors[VALIDATION_ERROR] = self.validation(self.answering()).error
-        if self.is_due(self.run.test_every):
-            net = self.answering()
+        validates, tests = self.is_due(self.run.validate_every), self.is_due(self.run.test_every)
+        if not (validates or tests):
+            return errors
+        net = self.answering()
+        if validates:
+            errors[VALIDATION_ERROR] = self.validation(net).error
+        if tests:
             errors[TEST_ERROR] = self.test(net).error
             errors[TRAINING_ERROR] = self.labeled(net).error
         return errors

@@ -1,0 +1,130 @@
+"""Does every row train at the scale of the paper? Some hundred steps of each on its own network, with small batches.
+
+    python benchmarks/paper_gate.py [--rows Ours,MT] [--steps 500] [--batch 8] [--jobs 2]
+
+The rows of table1 on CIFAR-10 (Conv-Large), of table2 (shake-shake) and of table3 (ResNet-18), with their own recipes:
+the whole schedule in so many steps, so that the learning rate comes to its peak, and batches in the proportion of the
+recipe. A row passes where every term is finite, the labeled loss falls, and every target is on the simplex. Results
+stand in docs/results/paper-gate.json; what is there already is not computed again. Row "As printed" is Algorithm 2
+without projection and warm-up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
+from semigrad.core import derive_seed, seed_network
+from semigrad.experiments import EXPERIMENTS
+from semigrad.folder.files import write_json
+from semigrad.run import Run, configure
+from semigrad.settings.fields import Count
+from semigrad.training.optimizer import make_optimizer, set_rates
+from semigrad.training.schedule import momentum
+from semigrad.training.setup import set_up
+from semigrad.training.timeline import Timeline
+from semigrad.training.training import Step
+
+RECORD = Path("docs/results/paper-gate.json")
+AS_PRINTED = "As printed"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Some hundred steps of every row of the paper's tables on its own network."""
+
+    rows: tuple[str, ...] = ()
+    """Rows; none: all of them."""
+    networks: tuple[str, ...] = ("conv-large",)
+    """Networks: conv-large, shake-shake-26, resnet-18 (which needs ImageNet's folder)."""
+    steps: Count = 500
+    """Steps of each."""
+    batch: Count = 8
+    """Labeled examples a step; unlabeled ones in proportion."""
+    jobs: Count = 2
+    """Rows at a time, each with one thread."""
+
+
+def main(options: Options) -> int:
+    known = json.loads(RECORD.read_bytes()) if RECORD.exists() else {}
+    waiting = {name: run for name, run in candidates(options) if name not in known}
+    work = [(name, run, options.steps) for name, run in waiting.items()]
+    with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=1) as pool:
+        for name, found in pool.imap_unordered(attempt, work):
+            known[name] = found
+            write_json(RECORD, dict(sorted(known.items())))
+            print(f"{name}: {'passed' if found['passed'] else 'FAILED'} {found}", flush=True)
+    return 0 if all(known[name]["passed"] for name in waiting if not name.startswith(AS_PRINTED)) else 1
+
+
+def candidates(options: Options) -> Iterator[tuple[str, Run]]:
+    """Name and run of every row that is asked for, made small."""
+    cells = [cell for name in ("table1", "table2", "table3") for cell in EXPERIMENTS[name].cells("paper", 1)]
+    runs = {
+        (cell.row, cell.run.model_name): cell.run for cell in cells if cell.run.data.startswith(("cifar10@", "imag"))
+    }
+    runs[AS_PRINTED, "conv-large"] = configure("cifar10@4000", recipe="paper-cifar10")
+    for (row, network), run in runs.items():
+        if network in options.networks and (not options.rows or row in options.rows):
+            proportion = run.unlabeled_rows / run.batch
+            size = {"batch": options.batch, "unlabeled_batch": max(1, round(options.batch * proportion))}
+            small = dataclasses.replace(run, steps=options.steps, test_every=0, **size)
+            yield f"{row}, {network}, {size['batch']} + {size['unlabeled_batch']}, {options.steps} steps", small
+
+
+def attempt(work: tuple[str, Run, int]) -> tuple[str, dict[str, Any]]:
+    """Take the steps; what went wrong is part of the result."""
+    name, run, steps = work
+    torch.set_num_threads(1)
+    started, losses, lowest, highest, wrong = time.monotonic(), [], 0.0, 1.0, ""
+    try:
+        for loss, targets in training_steps(run):
+            losses.append(loss)
+            if targets is not None:
+                lowest, highest = min(lowest, float(targets.min())), max(highest, float(targets.max()))
+    except FloatingPointError as error:
+        wrong = str(error)
+    first, last = (sum(part) / max(len(part), 1) for part in (losses[:50], losses[-50:]))
+    inside = lowest >= -1e-5 and highest <= 1 + 1e-5
+    return name, {
+        "passed": not wrong and len(losses) == steps and last < first and inside,
+        "steps": len(losses), "loss_first_50": round(first, 4), "loss_last_50": round(last, 4),
+        "lowest_target": round(lowest, 4), "highest_target": round(highest, 4), "not_finite": wrong,
+        "seconds": round(time.monotonic() - started),
+    }  # fmt: skip
+
+
+def training_steps(run: Run) -> Iterator[tuple[float, torch.Tensor | None]]:
+    """The labeled (or mixed) loss and the targets of each step."""
+    setup = set_up(run, "cpu")
+    step, timeline = Step(run.method, setup.net, setup.memory).train(), Timeline(run)
+    optimizer = make_optimizer(run, step)
+    numbers = range(timeline.first, run.steps)
+    for number, batch in zip(numbers, setup.stream.batches(numbers, setup.device), strict=True):
+        clock = timeline.clock(number)
+        seed_network(derive_seed(run.seed, number, "step"), setup.device)
+        set_rates(optimizer, clock.lr, momentum(run, number))
+        optimizer.zero_grad()
+        terms, guess = step(batch, clock)
+        total = torch.stack(list(terms.values())).sum()
+        if not total.isfinite():
+            raise FloatingPointError(f"step {number}: { ({name: value.item() for name, value in terms.items()}) }")
+        total.backward()
+        optimizer.step()
+        if not clock.preparing:
+            run.method.update(step.net, step.memory, clock)
+            yield next(iter(terms.values())).item(), guess.get("targets")
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/paper_gate.py"))))
