@@ -46,6 +46,7 @@ ODD = {
     "labels of many digits": (["train", f"digits@{'9' * 5000}"], "Cannot read the data"),
     "digits of another script": (["train", "digits@\uff14\uff10"], "Cannot read the data"),
     "a path with a zero": (["train", "digits@40", "--out", "a\0b"], "--out takes a path"),
+    "a path with a zero to go on with": (["train", "--resume", "--out", "a\0b"], "--out takes a path"),
     "an empty path": (["train", "digits@40", "--out", ""], "--out takes a path"),
     "an empty file": (["train", "digits@40", "--config="], "--config takes a path"),
     "a run that is not there": (["train", "--resume", "--out", "nowhere"], "nowhere holds no run to go on with."),

@@ -166,12 +166,13 @@ def values_of(options: Iterable[Option], behind: Behind, problems: list[str]) ->
     values = {}
     for option in (option for option in options if option.name in behind):
         word = behind[option.name]
+        value = word if isinstance(word, bool | None) else read_word(word, option.hint)
         if word is None:
             problems.append(f"{option.shown} needs a word behind it.")
+        elif not matches(value, option.hint):
+            problems.append(_misread(option, str(word)))
         else:
-            values[option.field] = value = word if isinstance(word, bool) else read_word(word, option.hint)
-            if not matches(value, option.hint):
-                problems.append(_misread(option, str(word)))
+            values[option.field] = value
     return values
 
 
