@@ -10,6 +10,8 @@ from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock
 from semigrad.methods import MetaGradient, Supervised
+from semigrad.run import configure
+from tests.small_runs import go
 
 CLASSES = 3
 
@@ -261,3 +263,13 @@ def test_algorithm_2_equals_its_transcription_after_ten_steps():
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-10)
     moved = max(float((p - q).detach().abs().max()) for p, q in zip(net.parameters(), start.parameters(), strict=True))
     assert moved > 0.01
+
+
+@pytest.mark.slow
+def test_algorithm_1_learns_where_both_passes_are_in_one_mode_and_not_where_they_are_in_two(tmp_path):
+    """Labels act through the meta-gradient alone there, which the difference of the modes swamps: docs/theory.md."""
+    common = {"recipe": "algorithm-1", "steps": 300, "lr": 0.5, "model": {"name": "small-conv", "drop": 0.0}}
+    for mode in ("train", "eval"):
+        run = configure("digits@40", **common, method={"name": "meta-gradient", "mode": mode})
+        error = go(run, tmp_path / mode)["error"]
+        assert error < 50 if mode == "train" else error > 75
