@@ -230,3 +230,16 @@ def test_network_sizes_known_by_heart():
     assert network_size(ResNet18(), (3, 224, 224), 1000)[0] == pytest.approx(1.81e9, rel=0.01)
     own = 32 * 32 * 9 * 3 * 24 + 16 * 16 * 9 * 24 * 48 + 8 * 8 * 9 * 48 * 96 + 96 * 10
     assert network_size(SmallConv(), (3, 32, 32), 10)[0] == own
+
+
+@dataclass(frozen=True)
+class Wide(Supervised):
+    """A method for larger images than those that steps are counted on."""
+
+    def loss(self, net, memory, batch, guess, clock):
+        return {"labeled": torch.nn.functional.avg_pool2d(batch.labeled[0], 16).mean() + net(batch.labeled[0]).mean()}
+
+
+def test_a_method_that_cannot_take_the_small_step_is_named():
+    with pytest.raises(InputError, match="What a step of Wide costs is counted on images of 3 x 8 x 8: "):
+        passes_of_step(Wide(), 8, 8)

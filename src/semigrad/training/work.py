@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from semigrad.core import CPU, Batch, Clock, Method, Task, random_state_kept, seed_network
+from semigrad.errors import InputError
 from semigrad.models import Model, SmallConv
 from semigrad.settings.fields import refuse
 from semigrad.training.loop import processor_threads
@@ -65,7 +66,12 @@ class Work(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def passes_of_step(method: Method, batch: int, unlabeled_batch: int) -> Passes:
     """Of one step of the method with so many labeled and unlabeled examples; not of its prologue."""
     refuse(method.problems(batch, unlabeled_batch))
-    shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch) for model in (SHALLOW, DEEP))
+    try:
+        shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch) for model in (SHALLOW, DEEP))
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        reason, shape = str(error).partition("\n")[0], " x ".join(map(str, SHAPE))
+        name = type(method).__name__
+        raise InputError(f"What a step of {name} costs is counted on images of {shape}: {reason}") from error
     example = network_size(DEEP, SHAPE, CLASSES)[0] - network_size(SHALLOW, SHAPE, CLASSES)[0]
     return Passes(deep.products - shallow.products, (deep.multiplications - shallow.multiplications) / example)
 
