@@ -93,7 +93,7 @@ def attempt(work: tuple[str, Run, int]) -> tuple[str, dict[str, Any]]:
             if targets is not None:
                 lowest, highest = min(lowest, float(targets.min())), max(highest, float(targets.max()))
     except FloatingPointError as error:
-        wrong = str(error)
+        wrong = str(error)[:100]
     first, last = (sum(part) / max(len(part), 1) for part in (losses[:50], losses[-50:]))
     inside = lowest >= -1e-5 and highest <= 1 + 1e-5
     return name, {
