@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside it, sync, rename, sync the folder; clean up and say so where that fails."""
-    partial = path.with_name(f".{path.name}{PARTIAL}")
+    """Write to a temporary name beside it, sync, rename, sync the folder; clean up and say so where that fails. The
+    name is nobody else's: two processes may write one file at a time."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with open(partial, "wb") as file:
             file.write(content)

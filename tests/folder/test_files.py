@@ -1,0 +1,33 @@
+"""Files are written whole or not at all, whoever else writes them."""
+
+import json
+import multiprocessing
+import os
+
+from semigrad.folder.files import read_json, write_json
+
+ROUNDS = 60
+
+
+def write_often(path, mark):
+    for number in range(ROUNDS):
+        write_json(path, {"mark": mark, "numbers": [number] * 2000})
+
+
+def test_several_processes_write_one_file_and_a_reader_finds_it_whole(tmp_path):
+    path, context = tmp_path / "record.json", multiprocessing.get_context("fork")
+    writers = [context.Process(target=write_often, args=(path, mark)) for mark in range(3)]
+    for writer in writers:
+        writer.start()
+    reads = 0
+    while any(writer.is_alive() for writer in writers):
+        if path.exists():
+            content = read_json(path)
+            assert len(set(content["numbers"])) == 1
+            reads += 1
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert reads > 0
+    assert json.loads(path.read_bytes())["numbers"] == [ROUNDS - 1] * 2000
+    assert os.listdir(tmp_path) == ["record.json"]
