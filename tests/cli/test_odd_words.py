@@ -37,6 +37,7 @@ ODD = {
     "too many threads": (["train", "digits@40", "--threads", "100000"], "threads must be at most 1024"),
     "more rows than there are numbers": (["train", "digits@40", "--batch", NINES], "batch must be at most 10^12"),
     "a rate beyond single precision": (["train", "digits@40", "--lr", "1e308"], "lr must be at most 10^30"),
+    "a decay beyond it": (["train", "digits@40", "--weight-decay", "1e308"], "weight_decay must be at most 10^30"),
     "a schedule far ahead": (["train", "digits@40", "--rate-ahead", NINES], "rate_ahead must be at most 10^12"),
     "more batches than there are": (
         ["train", "digits@40", "--method", "mean-teacher+swa", "--swa.batches", NINES],

@@ -5,6 +5,7 @@ the meta-gradient is how that pull changes as the prediction moves: `pull_along`
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,12 +13,12 @@ import torch
 from torch import Tensor
 
 
-class Divergence:
+class Divergence(abc.ABC):
     """Φ(p, q). Derivatives are those of `__call__` by differentiation, unless a subclass has them at hand."""
 
+    @abc.abstractmethod
     def __call__(self, p: Tensor, q: Tensor) -> Tensor:
         """(B, classes) each -> (B,)."""
-        raise NotImplementedError
 
     def of_logits(self, logits: Tensor, q: Tensor) -> Tensor:
         """Φ(softmax(logits), q); ours have a slope also where a probability has become 0."""

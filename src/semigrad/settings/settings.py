@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from semigrad.settings.fields import (
     Count,
+    Decay,
     ImageSide,
     NotNegative,
     OneOf,
@@ -49,7 +50,7 @@ class Settings:
     """Momentum from the first milestone on; schedule `gaussian` moves there along its fall. None: no change."""
     nesterov: bool = False
     """Nesterov's variant of momentum, with SGD."""
-    weight_decay: NotNegative = 1e-4
+    weight_decay: Decay = 1e-4
     """Weight decay."""
     schedule: Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"] = "cosine"
     """How the learning rate falls after the warm-up; linear and gaussian only from the first milestone on."""
