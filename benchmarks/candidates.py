@@ -1,4 +1,5 @@
-"""What `methods.py tune` tries for each row on digits: four settings of the row's own fields, written down beforehand.
+"""What `choices.py fields` tries for each row: settings of the row's own fields, written down beforehand, four on
+digits and three on natural images.
 
 Labeled-only has no fields of its own, so that there is nothing to try."""
 
@@ -6,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-CANDIDATES: dict[str, list[dict[str, Any]]] = {
+Candidates = dict[str, list[dict[str, Any]]]
+
+DIGITS: Candidates = {
     "entropy-minimization": [{}, {"weight": 0.3}, {"weight": 0.1}, {"ramp": 0.4}],
     "pseudo-label": [{}, {"weight": 0.3}, {"threshold": 0.9}, {"threshold": 0.8, "ramp": 0.2}],
     "pi-model": [{}, {"weight": 3.0}, {"weight": 10.0}, {"weight": 3.0, "ramp": 0.4}],
@@ -85,4 +88,25 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
         {"threshold": 0.9, "weight": 0.5},
         {"threshold": 0.8, "meta": {"beta": 0.01}},
     ],
+}
+
+IMAGES: Candidates = {
+    "pi-model": [{}, {"weight": 3.0}, {"weight": 10.0}],
+    "temporal-ensembling": [{}, {"weight": 3.0}, {"weight": 10.0}],
+    "mean-teacher": [{}, {"weight": 3.0}, {"weight": 10.0}],
+    "mean-teacher+sntg": [{}, {"weight": 3.0}, {"weight": 10.0}],
+    "vat": [{}, {"epsilon": 2.5}, {"epsilon": 5.0}],
+    "vat+ent": [{}, {"epsilon": 2.5}, {"ent": {"weight": 0.3}}],
+    "vat+ent+sntg": [{}, {"epsilon": 2.5}, {"ent": {"weight": 0.3}}],
+    "vat+vadd": [{}, {"epsilon": 2.5}, {"vadd": {"weight": 0.3}}],
+    "ma-dnn": [{}, {"weight": 0.3}, {"weight": 0.1}],
+    "co-training": [{}, {"agreement": 3.0}, {"agreement": 1.0}],
+    "mean-teacher+fast-swa": [{}, {"weight": 3.0}, {"weight": 10.0}],
+    "tnar": [{}, {"entropy": 0.3}, {"tangent": 2.0, "normal": 1.0}],
+    "ada-net": [{}, {"weight": 0.3}, {"weigh_by_lambda": False}],
+    "ada-net+fast-swa": [{}, {"weight": 0.3}, {"weigh_by_lambda": False}],
+    "dual-student": [{}, {"stabilization": 10.0}, {"stabilization": 10.0, "threshold": 0.6}],
+    "meta-gradient": [{}, {"weight": 10.0}, {"weight": 10.0, "ramp": 0.4}],
+    "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}],
+    "fixmatch": [{}, {"threshold": 0.8}, {"weight": 0.5}],
 }

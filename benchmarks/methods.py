@@ -1,37 +1,29 @@
 """Every method and named composition on one data set under one protocol: same network, batches, steps, SGD, schedule.
 
-    python benchmarks/methods.py tune digits@40              # choose each row's own fields on held-out training images
     python benchmarks/methods.py table digits@40 --seeds 5   # test errors with the fields chosen
     python benchmarks/methods.py table cifar10@4000 --steps 1000 --seeds 1 --untuned --rows table1
     python benchmarks/methods.py cost digits@40              # time and forward passes of a step, interleaved
 
-`tune` gives every row the same number of runs, on one seed that the table does not use, and picks the lowest error on
-250 training images held out with their labels; the test part plays no role. Runs that are finished are not repeated."""
+Each row's own fields were chosen by `choices.py`. Runs that are finished are not repeated."""
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import torch
 from rich.console import Console
 
 from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
-from semigrad.core import Clock
-from semigrad.experiments.scales.tuned import TUNED, TUNED_FILE
+from semigrad.experiments.cost import seconds_of_steps
+from semigrad.experiments.scales.tuned import TUNED
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
 from semigrad.run import Run, configure
 from semigrad.training.parallel import train_all
-from semigrad.training.setup import set_up
-from semigrad.training.training import Step
 from semigrad.training.work import passes_of_step
 
 COMPOSITIONS = (
@@ -66,7 +58,6 @@ TABLE1 = (
     "ada-net+fast-swa",
     "meta-gradient",
 )
-TUNING_SEED = 100
 
 Fields = dict[str, Any]
 
@@ -80,7 +71,7 @@ def rows() -> dict[str, Fields]:
 class Options:
     """All methods under one protocol."""
 
-    work: Annotated[Literal["tune", "table", "cost"], POSITIONAL]
+    work: Annotated[Literal["table", "cost"], POSITIONAL]
     """What to do."""
     data: Annotated[str, POSITIONAL] = "digits@40"
     """The data and labels."""
@@ -103,7 +94,7 @@ class Options:
 def main(options: Options) -> int:
     names = list(TABLE1) if options.rows == "table1" else list(rows())
     names = [name for name in names if not options.only or name in options.only]
-    {"tune": tune, "table": table, "cost": cost}[options.work](options, names)
+    {"table": table, "cost": cost}[options.work](options, names)
     return 0
 
 
@@ -125,25 +116,6 @@ def carry_out(options: Options, runs: dict[Any, Run]) -> dict[Any, dict[str, Any
     return {key: results[place] for key, place in places.items()}
 
 
-def tune(options: Options, names: list[str]) -> None:
-    from benchmarks.candidates import CANDIDATES
-
-    runs = {
-        (name, number): run_for(options, {"name": name, **fields}, seed=TUNING_SEED, validation=250)
-        for name in names
-        for number, fields in enumerate(CANDIDATES.get(name, []))
-    }
-    results = carry_out(options, runs)
-    chosen = json.loads(TUNED_FILE.read_text())
-    for name in names:
-        tried = CANDIDATES.get(name, [])
-        errors = [results[name, number]["validation"]["error"] for number in range(len(tried))]
-        best = min(range(len(tried)), key=errors.__getitem__, default=None)
-        chosen[name] = {"fields": {} if best is None else tried[best], "errors": errors}
-        print(name, chosen[name])
-    TUNED_FILE.write_text(json.dumps(chosen, indent=1) + "\n")
-
-
 def table(options: Options, names: list[str]) -> None:
     chosen = {} if options.untuned else TUNED
     runs = {
@@ -162,15 +134,7 @@ def table(options: Options, names: list[str]) -> None:
 
 def cost(options: Options, names: list[str]) -> None:
     """One thread; all rows in turns, so that a busy machine hurts all alike; medians over 15 rounds."""
-    torch.set_num_threads(1)
-    works = {name: whole_step(options, name) for name in names}
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(17):
-        for name, work in works.items():
-            started = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - started)
-    medians = {name: statistics.median(measured[2:]) for name, measured in times.items()}
+    medians = seconds_of_steps({name: run_for(options, {"name": name}) for name in names})
     for name in names:
         run = run_for(options, {"name": name})
         passes = passes_of_step(run.method, run.batch, run.unlabeled_rows)
@@ -179,24 +143,6 @@ def cost(options: Options, names: list[str]) -> None:
             f"{name:<24} {1000 * medians[name]:8.2f} ms {ratio:6.2f} x supervised, {passes.calls} passes, "
             f"{passes.examples / run.batch:g} for each labeled example"
         )
-
-
-def whole_step(options: Options, name: str) -> Callable[[], None]:
-    """Reading the batch, targets, loss, backward pass and averages; the optimizer's own step is the same for all."""
-    run = run_for(options, {"name": name})
-    setup = set_up(run, "cpu")
-    step = Step(run.method, setup.net, setup.memory).train()
-    number = iter(range(10**9))
-
-    def work() -> None:
-        clock = Clock(next(number), run.steps, run.lr, run.seed)
-        batch = next(setup.stream.batches(range(clock.step, clock.step + 1), setup.device))
-        terms, _ = step(batch, clock)
-        step.zero_grad()
-        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-        run.method.update(step.net, step.memory, clock)
-
-    return work
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def test_every_run_is_sound(name, scale):
     experiment = EXPERIMENTS[name]
     cells = experiment.cells(scale, seeds=1)
     assert {cell.column for cell in cells} == set(experiment.columns(scale))
-    assert {cell.row for cell in cells} == set(experiment.rows)
+    assert {cell.row for cell in cells} == set(experiment.rows_at(scale))
     for cell in cells:
         run = cell.run
         assert run.problems() == []
@@ -225,19 +225,45 @@ def test_runs_are_shared_by_the_experiments_that_need_them():
         assert ablation["Meta + Mix-Up", column] == main["Ours", column]
 
 
-@pytest.mark.parametrize("scale", ["laptop", "paper"])
-def test_the_curves_are_of_runs_of_table3(scale):
+@pytest.mark.parametrize("scale", ["laptop", "overnight", "paper"])
+def test_the_curves_of_pictures_are_of_runs_of_table3(scale):
     def keys(name, row):
-        return {cell.run.key for cell in EXPERIMENTS[name].cells(scale) if cell.row == row}
+        cells = [cell for cell in EXPERIMENTS[name].cells(scale, 1) if cell.row == row]
+        return {cell.run.key for cell in cells if "ImageNet" in cell.column}
 
     for row in ("Labeled-Only", "Ours"):
-        assert keys("figure-accuracy", row) == keys("table3", row)
+        assert keys("figure-accuracy", row) == keys("table3", row) != set()
+
+
+def test_what_a_scale_has_beside_the_rows_of_the_paper_comes_last():
+    experiment = EXPERIMENTS["table1"]
+    assert experiment.rows_at("laptop") == experiment.rows_at("paper") == experiment.rows
+    assert experiment.rows_at("overnight") == (*experiment.rows, "Labeled-Only, strong", "MixMatch", "FixMatch")
+    beside = {cell.row: cell.run.to_dict()["method"] for cell in experiment.cells("overnight", 1)}
+    assert beside["Labeled-Only, strong"] == {**beside["Labeled-Only"], "strong": True}
+
+
+def test_the_claims_are_about_rows():
+    for experiment in EXPERIMENTS.values():
+        known = {row for scale in SCALES for row in experiment.rows_at(scale)}
+        assert {row for pair in experiment.contrasts for row in pair} <= known
+
+
+def test_every_row_overnight_has_one_budget_network_and_schedule():
+    """What differs is the row's own: its method; fastSWA has its cycles there too."""
+    for name in ("table1", "table2", "table4", "table5"):
+        by_data = {}
+        for cell in EXPERIMENTS[name].cells("overnight", 1):
+            described = cell.run.to_dict()
+            shared = {key: value for key, value in described.items() if key not in ("data", "method")}
+            by_data.setdefault(DataSpec.parse(cell.run.data).name, []).append(shared)
+        assert all(shared == rows[0] for rows in by_data.values() for shared in rows)
 
 
 def test_the_ablation_turns_meta_and_mixup_on_and_off():
     for scale in SCALES:
         for cell in EXPERIMENTS["table4"].cells(scale, 1):
-            if cell.row == "Labeled-Only":
+            if cell.row.startswith("Labeled-Only"):
                 assert cell.run.method_name == "supervised"
             else:
                 method = cell.run.to_dict()["method"]

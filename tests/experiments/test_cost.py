@@ -78,6 +78,12 @@ def test_no_experiment_takes_two_cores_of_a_laptop_over_40_minutes():
         assert sum(row["seconds"] for row in plan_rows(list(runs.values()), 4e10)) / 2 < 40 * 60
 
 
+def test_no_experiment_takes_two_cores_longer_than_a_night():
+    for experiment in EXPERIMENTS.values():
+        runs = {cell.run.key: cell for cell in experiment.cells("overnight")}
+        assert sum(row["seconds"] for row in plan_rows(list(runs.values()), 4e10)) / 2 < 12 * 3600
+
+
 def test_the_benchmark_measures_this_machine_and_leaves_the_threads_alone():
     threads = torch.get_num_threads()
     assert 1e8 < multiplications_a_second(0.1) < 1e13

@@ -297,3 +297,30 @@ def test_plain_values_name_every_run():
     cell = next(cell for cell in content["cells"] if (cell["row"], cell["column"]) == ("A", "CIFAR-10@40"))
     assert cell["published"] == 7.0
     assert cell["runs"]["2"] == {"key": "k", "error": pytest.approx(14.4), "seconds": 2.0}
+
+
+def with_errors(**errors: list[float]) -> Outcome:
+    """One column, a row for each name, the errors of seeds 0, 1, ..."""
+    made = experiment(tuple(errors), (SVHN,), contrasts=(("new", "old"),), published={})
+    records = {
+        (row, SVHN.name): {seed: record(error) for seed, error in enumerate(values)} for row, values in errors.items()
+    }
+    return Outcome(made, "smoke", records, "", "")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "shown", "verdict"),
+    [
+        ([5.0, 6.0, 7.0], [7.0, 8.1, 9.2], "-2.10 ± 0.25", "holds"),
+        ([7.0, 8.1, 9.2], [5.0, 6.0, 7.0], "+2.10 ± 0.25", "the opposite holds"),
+        ([5.0, 6.0, 7.0], [4.0, 7.0, 9.0], "-0.67 ± 3.79", "undecided"),
+        ([5.0], [7.0], "-2.00", "one seed"),
+    ],
+)
+def test_a_claim_is_judged_by_the_interval_of_its_paired_difference(new, old, shown, verdict):
+    (claims,) = [sheet for sheet in sheets(with_errors(old=old, new=new)) if sheet.title == "Claims"]
+    assert claims.rows == (("new below old", "SVHN@20", shown, str(len(new)), verdict),)
+
+
+def test_a_claim_about_rows_that_are_not_there_is_not_made():
+    assert [sheet.title for sheet in sheets(with_errors(old=[3.0], other=[4.0]))] == ["SVHN@20"]

@@ -25,8 +25,8 @@ def natural(count=200, channels=3, size=12):
 def test_whitened_patches_are_uncorrelated_and_of_one_size(channels):
     images = natural(channels=channels)
     images = (images - images.mean()) / images.std()
-    filters = whitening_filters(images, channels).double()
     count = 4 * channels
+    filters = whitening_filters(images, channels, 2, count).double()
     assert filters.shape == (2 * count, channels, 2, 2)
     assert torch.equal(filters[:count], -filters[count:])
     found = nn.functional.conv2d(images.double(), filters[:count]).transpose(0, 1).flatten(1)
@@ -37,12 +37,22 @@ def test_whitened_patches_are_uncorrelated_and_of_one_size(channels):
     assert torch.allclose(covariance.diag(), expected, rtol=1e-4)
 
 
+def test_the_filters_are_those_along_which_patches_vary_most():
+    images = natural()
+    few, all_of_them = (whitening_filters(images, 3, 4, most) for most in (5, 100))
+    assert few.shape == (10, 3, 4, 4)
+    assert all_of_them.shape == (96, 3, 4, 4)
+    assert torch.equal(few[:5], all_of_them[:5])
+    kept, dropped = all_of_them[:5].flatten(1), all_of_them[5:48].flatten(1)
+    assert kept.norm(dim=1).max() < dropped.norm(dim=1).min()  # what varies most is divided by most
+
+
 def test_the_first_layer_is_that_of_the_data_and_is_not_trained(make_task):
     images = natural()
     task = replace(make_task((3, 12, 12)), sample=lambda: images)
     net = CompactConv().build(task)
     first = net.body[0]
-    assert torch.allclose(first.filters, whitening_filters(net.normalize(images), 3))
+    assert torch.allclose(first.filters, whitening_filters(net.normalize(images), 3, 4, 16))
     assert [name for name, _ in first.named_parameters()] == ["bias"]
     assert not torch.equal(first.filters, CompactConv().build(make_task((3, 12, 12))).body[0].filters)
 
@@ -56,7 +66,11 @@ def test_a_convolution_starts_by_handing_on_what_it_is_given(make_task):
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 16, 16), (1, 28, 28), (3, 32, 32), (3, 64, 64), (3, 96, 72)], ids=str)
-@pytest.mark.parametrize("model", [CompactConv(), CompactConv(widths=(8, 16, 16), whiten=False)], ids=["", "plain"])
+@pytest.mark.parametrize(
+    "model",
+    [CompactConv(), CompactConv(stride=1), CompactConv(stride=3), CompactConv(widths=(8, 16, 16), whiten=False)],
+    ids=["", "at every pixel", "far apart", "plain"],
+)
 def test_it_takes_pictures_of_all_sizes(shape, model, make_task):
     net = model.build(make_task(shape, classes=7))
     x = torch.rand(2, *shape)
@@ -66,9 +80,18 @@ def test_it_takes_pictures_of_all_sizes(shape, model, make_task):
 
 
 def test_a_picture_of_64_costs_about_as_much_as_one_of_32(make_task):
-    for side, left in ((32, 31), (64, 32)):
-        first = CompactConv().build(make_task((3, side, side))).body[0]
-        assert first(torch.rand(1, 3, side, side)).shape[-1] == left
+    for side, stride, left in ((32, 2, 16), (64, 2, 16), (28, 2, 14), (32, 1, 31), (64, 1, 32)):
+        first = CompactConv(stride=stride).build(make_task((3, side, side))).body[0]
+        assert first(torch.rand(1, 3, side, side)).shape[-1] == first.size_of(side) == left
+
+
+def test_every_pixel_is_seen(make_task):
+    for side in (32, 64, 96, 224):
+        first = CompactConv().build(make_task((1, side, side))).body[0]
+        x = torch.zeros(1, 1, side, side, requires_grad=True)
+        weights = torch.rand_like(first.filters)
+        nn.functional.conv2d(x, weights, None, first.stride, first.padding).sum().backward()
+        assert (x.grad != 0).all()
 
 
 @pytest.mark.parametrize("mode", ["eval", "train"])

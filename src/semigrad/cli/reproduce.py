@@ -28,8 +28,9 @@ class Options:
 
     name: Annotated[str, POSITIONAL]
     """Which one."""
-    scale: Literal["smoke", "laptop", "paper"] = "laptop"
-    """smoke: seconds, to see that everything runs; laptop: faithful miniatures in minutes; paper: its own settings."""
+    scale: Literal["smoke", "laptop", "overnight", "paper"] = "laptop"
+    """smoke: seconds, to see that everything runs; laptop: faithful miniatures in minutes; overnight: natural images
+    with several seeds; paper: its own settings."""
     seeds: int | None = None
     """Seeds 0, 1, ... of each row; none: as many as the scale has. More can be added later."""
     only: tuple[str, ...] = ()

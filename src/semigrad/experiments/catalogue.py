@@ -9,10 +9,11 @@ from semigrad.experiments import published
 from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_name
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
-from semigrad.experiments.scales import laptop, paper, smoke
+from semigrad.experiments.scales import laptop, overnight, paper, smoke
+from semigrad.experiments.scales.miniature import NO_META_STEP
 from semigrad.settings.recipes import Layer
 
-_MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "paper": paper}
+_MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "overnight": overnight, "paper": paper}
 _ADA_NET_NOTE = (
     "The paper prints ADA-Net with mixup as 8.87 (CIFAR-10) and 5.90 (SVHN) in Table 5, and as 10.30 and 4.62 in "
     "Table 1, whose row with fastSWA is 8.72."
@@ -31,6 +32,7 @@ def _ablation(named: dict[str, Layer]) -> dict[Scale, Plan]:
     return {
         "smoke": smoke.ablation(named),
         "laptop": laptop.ablation(named),
+        "overnight": overnight.ablation(named),
         "paper": paper.variants(named),
     }
 
@@ -80,6 +82,14 @@ TABLE4 = Experiment(
     published=by_name(published.TABLE4),
     plans=_plans("table4"),
     notes=(_META_NOTE,),
+    contrasts=(
+        (published.META, LABELED_ONLY),
+        (published.MIXUP, LABELED_ONLY),
+        (published.BOTH, LABELED_ONLY),
+        (published.BOTH, published.MIXUP),
+        (published.BOTH, published.META),
+        (published.BOTH, NO_META_STEP),
+    ),
 )
 
 TABLE5 = Experiment(
@@ -91,6 +101,7 @@ TABLE5 = Experiment(
     published=by_name(published.TABLE5),
     plans=_plans("table5"),
     notes=(_META_NOTE, _ADA_NET_NOTE),
+    contrasts=((OURS, "ADA-Net"),),
 )
 
 FIGURE_ACCURACY = Experiment(
@@ -191,6 +202,7 @@ META_PLUGIN = Experiment(
     plans={
         "smoke": smoke.meta_plugin(_HOSTS, _PLUGIN_ROWS),
         "laptop": laptop.meta_plugin(_HOSTS, _PLUGIN_ROWS),
+        "overnight": overnight.meta_plugin(_HOSTS, _PLUGIN_ROWS),
         "paper": paper.meta_plugin(_HOSTS, _PLUGIN_ROWS),
     },
     notes=(

@@ -11,11 +11,13 @@ from semigrad.errors import InputError, unknown
 from semigrad.run import Run, configure
 from semigrad.settings.recipes import Layer
 
-Scale = Literal["smoke", "laptop", "paper"]
+Scale = Literal["smoke", "laptop", "overnight", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Kind = Literal["table", "curves", "labels", "features"]
 Place = tuple[str, str]
 """The names of a row and a column."""
+Contrast = tuple[str, str]
+"""Two rows, the first of which is claimed to have the lower figure."""
 Value = TypeVar("Value")
 
 MOST_SEEDS = 100
@@ -109,6 +111,11 @@ class Experiment:
     plans: Mapping[Scale, Plan]
     notes: tuple[str, ...] = ()  # what a reader must know at every scale
     beyond: bool = False  # the claim is not the paper's
+    contrasts: tuple[Contrast, ...] = ()  # the claim in pairs of rows
+
+    def rows_at(self, scale: Scale) -> tuple[str, ...]:
+        """In the paper's order; what a scale has beside them comes last."""
+        return tuple(dict.fromkeys([*self.rows, *(row for row, _ in self.plans[scale].runs)]))
 
     def columns(self, scale: Scale) -> tuple[str, ...]:
         """In the paper's order."""

@@ -82,7 +82,7 @@ def pending(
 def selected(experiment: Experiment, scale: Scale, only: Sequence[str]) -> Callable[[Cell], bool]:
     """Whether a cell is one of the rows and columns that are named, small letters or large; where no row is named it
     is every row, and so for columns."""
-    rows = {row.lower(): row for row in experiment.rows}
+    rows = {row.lower(): row for row in experiment.rows_at(scale)}
     columns = {column.lower(): column for column in experiment.columns(scale)}
     both = {**columns, **rows}
     if problems := [unknown("row or column", name, both.values()) for name in only if name.lower() not in both]:

@@ -69,7 +69,7 @@ def moment(date: str) -> str:
 
 def entries(outcome: Outcome) -> list[Entry]:
     """Every cell that the experiment has at this scale or the paper printed a number for, column by column."""
-    experiment, baseline = outcome.experiment, outcome.experiment.rows[0]
+    experiment, baseline = outcome.experiment, outcome.rows[0]
     planned = experiment.plans[outcome.scale].runs
 
     def entry(row: str, column: str) -> Entry:
@@ -86,7 +86,7 @@ def entries(outcome: Outcome) -> list[Entry]:
             times=seconds / least if seconds and least else None,
         )
 
-    places = [(row, column) for column in experiment.columns(outcome.scale) for row in experiment.rows]
+    places = [(row, column) for column in experiment.columns(outcome.scale) for row in outcome.rows]
     return [entry(*place) for place in places if place in planned or place in experiment.published]
 
 
@@ -137,17 +137,19 @@ def agreements(outcome: Outcome, without: Collection[str] = ()) -> dict[tuple[st
 def sheets(outcome: Outcome) -> list[Sheet]:
     """The tables of an outcome: one for each column; rows by numbers of labels where these are what is varied."""
     made = _by_labels(outcome) if outcome.experiment.kind == "labels" else _by_column(outcome)
-    return made + ([_features(outcome), *_silhouettes(outcome)] if outcome.experiment.kind == "features" else [])
+    if outcome.experiment.kind == "features":
+        made += [_features(outcome), *_silhouettes(outcome)]
+    return made + _claims(outcome)
 
 
 def _by_column(outcome: Outcome) -> list[Sheet]:
     experiment, agreed, every = outcome.experiment, agreements(outcome), entries(outcome)
-    ends = (experiment.rows[0], FULLY_SUPERVISED)  # whose places nobody doubts
-    between = agreements(outcome, without=ends) if FULLY_SUPERVISED in experiment.rows else {}
+    ends = (outcome.rows[0], FULLY_SUPERVISED)  # whose places nobody doubts
+    between = agreements(outcome, without=ends) if FULLY_SUPERVISED in outcome.rows else {}
 
     def sheet(column: str) -> Sheet:
         measure, printed = experiment.measure(column), paper_columns(outcome, column)
-        headings = ("method", MEASURES.get(measure, measure), "seeds", f"difference to {experiment.rows[0]}")
+        headings = ("method", MEASURES.get(measure, measure), "seeds", f"difference to {outcome.rows[0]}")
         papers = ("paper",) if printed == [column] else tuple(f"paper, {name}" for name in printed)
         rows = tuple(
             (
@@ -196,15 +198,38 @@ def _by_labels(outcome: Outcome) -> list[Sheet]:
                 yield show(entry) if entry else Shown(NONE)
 
         headings = ("method", *(f"{column.labels} labels" for column in columns))
-        return Sheet(f"{data}: {what}", headings, tuple((Shown(row), *shown(row)) for row in outcome.experiment.rows))
+        return Sheet(f"{data}: {what}", headings, tuple((Shown(row), *shown(row)) for row in outcome.rows))
 
     whats = [
         ("test error, % (seeds)", _error),
-        (f"difference to {outcome.experiment.rows[0]}", _difference),
+        (f"difference to {outcome.rows[0]}", _difference),
         ("median seconds of a run", _seconds),
     ]
     made = [sheet(*group, *what) for group in by_data.items() for what in whats]
     return [sheet for sheet in made if any(any(row[1:]) for row in sheet.rows)]
+
+
+def _claims(outcome: Outcome) -> list[Sheet]:
+    """The claim in pairs of rows, seed by seed, and whether it holds here."""
+    rows = []
+    for lower, higher in outcome.experiment.contrasts:
+        for column in outcome.experiment.columns(outcome.scale):
+            paired = difference(outcome.values(lower, column), outcome.values(higher, column))
+            if paired is not None:
+                words = (f"{lower} below {higher}", column, str(paired), str(paired.seeds), verdict(paired))
+                rows.append((*map(Shown, words[:2]), Shown(words[2], paired.mean), *map(Shown, words[3:])))
+    headings = ("claim", "data", "paired difference", "seeds", "verdict")
+    note = "A claim holds, or its opposite, where the 95 % interval of the paired difference excludes 0."
+    return [Sheet("Claims", headings, tuple(rows), (note,))] if rows else []
+
+
+def verdict(paired: Difference) -> str:
+    """Whether a difference that is claimed to be below 0 is."""
+    if math.isnan(paired.half):
+        return "one seed"
+    if abs(paired.mean) <= paired.half:
+        return "undecided"
+    return "holds" if paired.mean < 0 else "the opposite holds"
 
 
 @dataclass(frozen=True)
@@ -238,7 +263,7 @@ def _features(outcome: Outcome) -> Sheet:
     rows = [
         (Shown(row), Shown(column), *(_summary(summarize_features(outcome, row, column, each)) for each in FEATURES))
         for column in outcome.experiment.columns(outcome.scale)
-        for row in outcome.experiment.rows
+        for row in outcome.rows
     ]
     note = (
         "Energy distance: 0 for features spread alike, 1 for two points apart; silhouette: of test features by class."
@@ -251,7 +276,7 @@ def _silhouettes(outcome: Outcome) -> list[Sheet]:
     made = []
     for column in outcome.experiment.columns(outcome.scale):
         by_row: dict[str, dict[str, list[float]]] = {}
-        for row in outcome.experiment.rows:
+        for row in outcome.rows:
             for record in outcome.records.get((row, column), {}).values():
                 seen = record.features or {}
                 for number, value in seen.get("silhouette", {}).get("by_class", {}).items():

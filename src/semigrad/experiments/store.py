@@ -90,6 +90,11 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
 
     @property
+    def rows(self) -> tuple[str, ...]:
+        """In the order of the tables; the first is the baseline where there is one."""
+        return self.experiment.rows_at(self.scale)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: of the experiment, of its scale, and of data that were there in part only."""
         records = [record for cell in self.records.values() for record in cell.values()]

@@ -153,11 +153,11 @@ class Training:
         if not (validates or tests):
             return errors
         net = self.answering()
+        errors[TRAINING_ERROR] = self.labeled(net).error
         if validates:
             errors[VALIDATION_ERROR] = self.validation(net).error
         if tests:
             errors[TEST_ERROR] = self.test(net).error
-            errors[TRAINING_ERROR] = self.labeled(net).error
         return errors
 
     def answering(self) -> nn.Module:

@@ -9,7 +9,11 @@ from typing import Any
 from semigrad.experiments.experiment import Column, Runs
 from semigrad.experiments.published import BOTH, FULLY_SUPERVISED, LABELED_ONLY, META, MIXUP, OURS, WITH, WITHOUT
 from semigrad.experiments.scales.sources import data, source
+from semigrad.experiments.scales.tuned import Chosen
 from semigrad.settings.recipes import Layer
+
+STRONG, NO_META_STEP = "Labeled-Only, strong", "Meta + Mix-Up, beta 0"
+MIXMATCH, FIXMATCH = "MixMatch", "FixMatch"
 
 METHODS_OF_ROWS: dict[str, Layer] = {
     LABELED_ONLY: {"name": "supervised"},
@@ -34,10 +38,13 @@ METHODS_OF_ROWS: dict[str, Layer] = {
     MIXUP: {"name": "meta-gradient", "meta": False},
     BOTH: {"name": "meta-gradient"},
     FULLY_SUPERVISED: {"name": "supervised"},
+    STRONG: {"name": "supervised", "strong": True},
+    NO_META_STEP: {"name": "meta-gradient", "beta": 0.0},
+    MIXMATCH: {"name": "mixmatch"},
+    FIXMATCH: {"name": "fixmatch"},
 }
+"""Those of the paper, and what small scales put beside them."""
 
-Chosen = Mapping[str, Layer]
-"""Fields by method name that were chosen for some data."""
 UNCHOSEN: Chosen = {}
 
 

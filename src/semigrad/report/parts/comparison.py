@@ -55,7 +55,7 @@ class Trained:
 
     def records(self, outcome: Outcome) -> dict[str, Mapping[int, Record]]:
         """Row -> seed -> record."""
-        found = {row: outcome.records.get((row, self.columns[0]), {}) for row in outcome.experiment.rows}
+        found = {row: outcome.records.get((row, self.columns[0]), {}) for row in outcome.rows}
         return {row: records for row, records in found.items() if records}
 
 
@@ -112,7 +112,7 @@ def over_labels(outcome: Outcome) -> Section:
                 count = int(record.data["split"]["labeled"])
                 groups.setdefault(data, {}).setdefault(row, {}).setdefault(count, []).append(values[seed])
     for data, rows in groups.items():
-        ordered = [row for row in outcome.experiment.rows if row in rows]
+        ordered = [row for row in outcome.rows if row in rows]
         lines = [_with_spread(row, rows[row]) for row in ordered]
         words = "Mean ± deviation over seeds." if any(line.reach for line in lines) else "One seed."
         section.charts.append(

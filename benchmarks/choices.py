@@ -1,0 +1,191 @@
+"""What the miniatures were set to, chosen by the error on training images held out with their labels. The test part
+plays no role, and no table uses the seeds.
+
+    python benchmarks/choices.py network svhn@1000   # compact-conv, one change at a time, equal seconds
+    python benchmarks/choices.py budget svhn@1000    # labeled-only with more and more steps: the rule of `overnight`
+    python benchmarks/choices.py fields svhn@1000    # each row's own fields, as many runs for each, at that budget
+    python benchmarks/choices.py fields digits@40
+
+Chosen fields go to `experiments/scales/tuned.json`, which the plans read; the other two print their table and keep it
+in `docs/results/choices.json`. Runs that are finished are not repeated."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from semigrad.cli import guarded
+from semigrad.cli.options import POSITIONAL, parse
+from semigrad.data.split import DataSpec
+from semigrad.experiments.cost import seconds_of_steps
+from semigrad.experiments.experiment import Column, make_run
+from semigrad.experiments.scales.overnight import images
+from semigrad.experiments.scales.sources import SOURCES
+from semigrad.experiments.scales.tuned import TUNED_FILE
+from semigrad.folder.metrics import TRAINING_ERROR, read_metrics
+from semigrad.folder.run_folder import METRICS
+from semigrad.run import Run
+from semigrad.settings.recipes import Layer
+from semigrad.training.parallel import train_all
+
+KEPT = Path(__file__).parent.parent / "docs" / "results" / "choices.json"
+SEED = 100
+HELD_OUT = {"digits": 250, "cifar10": 5000, "svhn": 4000}
+SECONDS = 60.0  # of a trial of a network on one thread
+STEPS = (500, 1000, 2000, 4000, 8000)
+BUDGET_SEEDS = (100, 101, 102)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choose on held-out training images."""
+
+    work: Annotated[Literal["network", "budget", "fields"], POSITIONAL]
+    """What to choose."""
+    data: Annotated[str, POSITIONAL] = "svhn@1000"
+    """The data and labels."""
+    only: tuple[str, ...] = ()
+    """Only these rows or networks; none: all of them."""
+    jobs: int = 2
+    """Runs at a time, each with one thread."""
+    out: Path = Path("runs/choices")
+    """Where the runs go."""
+
+
+def main(options: Options) -> int:
+    {"network": network, "budget": budget, "fields": fields}[options.work](options)
+    return 0
+
+
+def run_for(options: Options, seed: int = SEED, **settings: Any) -> Run:
+    """Digits by their defaults, natural images as at scale `overnight`."""
+    spec = DataSpec.parse(options.data)
+    layer: Layer = {"data": options.data}
+    if spec.name != "digits":
+        (layer,) = images(column_of(spec)).values()
+    return make_run({**layer, "validation": HELD_OUT[spec.name], **settings}, seed)
+
+
+def column_of(spec: DataSpec) -> Column:
+    """The column of the paper's name for the data."""
+    names = {source: name for name, source in SOURCES.items()}
+    return Column(names[spec.name], str(spec.labels))
+
+
+def carry_out(options: Options, runs: Mapping[Any, Run]) -> dict[Any, dict[str, Any]]:
+    """The result of every run, under the key it was given by."""
+    places = {key: place(options, run) for key, run in runs.items()}
+
+    def tell(path: Path, result: dict[str, Any]) -> None:
+        print(f"{path.name}: {result['validation']['error']:.2f}, {result['seconds']:.0f} s", file=sys.stderr)
+
+    results = train_all({places[key]: run for key, run in runs.items()}, options.jobs, tell)
+    return {key: results[path] for key, path in places.items()}
+
+
+def place(options: Options, run: Run) -> Path:
+    """A folder of its own for each run."""
+    return options.out / f"{run.data}_{run.key}"
+
+
+def validation_error(result: Mapping[str, Any]) -> float:
+    return float(result["validation"]["error"])
+
+
+def keep(work: str, data: str, found: Any) -> None:
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept.setdefault(work, {})[data] = found
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+NETWORKS: dict[str, Layer] = {
+    "compact-conv": {},
+    "patches at every pixel": {"stride": 1},
+    "no whitening": {"whiten": False},
+    "GELU": {"activation": "gelu"},
+    "He et al.'s initial weights": {"initial": "he"},
+    "average of each channel": {"top": "average"},
+    "BatchNorm's momentum 0.1": {"momentum": 0.1},
+    "a tenth of the channels dropped": {"drop": 0.1},
+    "widths 24-48-48": {"widths": [24, 48, 48]},
+    "widths 48-96-96": {"widths": [48, 96, 96]},
+    "widths 32-64": {"widths": [32, 64]},
+}
+"""One change each to the network that was taken."""
+
+
+def network(options: Options) -> None:
+    """Labeled-only, every network with as many steps as it makes in the same time."""
+    chosen = {name: {"name": "compact-conv", **fields} for name, fields in NETWORKS.items()}
+    chosen = {name: table for name, table in chosen.items() if not options.only or name in options.only}
+    times = seconds_of_steps({name: run_for(options, method="supervised", model=each) for name, each in chosen.items()})
+    runs = {
+        name: run_for(options, method="supervised", model=table, steps=round(SECONDS / times[name] / 10) * 10)
+        for name, table in chosen.items()
+    }
+    results = carry_out(options, runs)
+    found = {name: {"steps": runs[name].steps, "error": validation_error(results[name])} for name in runs}
+    keep("network", options.data, found)
+    for name, row in found.items():
+        print(f"| {name} | {row['steps']:,} | {row['error']:.1f} |")
+
+
+def budget(options: Options) -> None:
+    """Means over the seeds; the first number of steps that is enough, and from which twice as many give no more."""
+    runs = {
+        (steps, seed): run_for(options, seed, method="supervised", steps=steps, validate_every=steps)
+        for steps in STEPS
+        for seed in BUDGET_SEEDS
+    }
+    results = carry_out(options, runs)
+    found = {}
+    for steps in STEPS:
+        errors = [validation_error(results[steps, seed]) for seed in BUDGET_SEEDS]
+        training = [last_training_error(options, runs[steps, seed]) for seed in BUDGET_SEEDS]
+        found[steps] = {"validation": statistics.mean(errors), "training": statistics.mean(training), "errors": errors}
+        print(f"| {steps:,} | {found[steps]['training']:.2f} | {found[steps]['validation']:.2f} |")
+    enough = [
+        steps
+        for steps, twice in itertools.pairwise(STEPS)
+        if found[steps]["training"] < 1 and found[steps]["validation"] - found[twice]["validation"] < 0.5
+    ]
+    print(f"budget: {enough[0] if enough else f'more than {STEPS[-2]}'} steps")
+    keep("budget", options.data, found)
+
+
+def last_training_error(options: Options, run: Run) -> float:
+    """On the labeled examples, after the last step."""
+    return float(read_metrics(place(options, run) / METRICS)[-1][TRAINING_ERROR])
+
+
+def fields(options: Options) -> None:
+    """Ties go to the setting named first."""
+    from benchmarks.candidates import DIGITS, IMAGES
+
+    candidates = {"digits": DIGITS, "svhn": IMAGES, "cifar10": IMAGES}[DataSpec.parse(options.data).name]
+    candidates = {name: tried for name, tried in candidates.items() if not options.only or name in options.only}
+    runs = {
+        (name, number): run_for(options, method={"name": name, **each})
+        for name, tried in candidates.items()
+        for number, each in enumerate(tried)
+    }
+    results = carry_out(options, runs)
+    everything = json.loads(TUNED_FILE.read_text())
+    chosen = everything.setdefault(column_of(DataSpec.parse(options.data)).data, {})
+    for name, tried in candidates.items():
+        errors = [validation_error(results[name, number]) for number in range(len(tried))]
+        best = min(range(len(tried)), key=errors.__getitem__)
+        chosen[name] = {"fields": tried[best], "errors": errors}
+        print(name, chosen[name])
+    TUNED_FILE.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/choices.py"))))
