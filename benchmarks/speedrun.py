@@ -118,9 +118,9 @@ def markdown(options: Options, column: str, rows: list[Row]) -> str:
     lines += [
         "",
         "Mean ± standard deviation over seeds, of the last step; paired differences with their 95 % interval "
-        "(Student's t). Seconds: the steps of the run times those of one step, all rows measured in turns; looks at the test part "
-        "and what a method does before or after training (TNAR's autoencoder, fastSWA's statistics) are not in them. "
-        "Frontier: no quicker row has a lower error.",
+        "(Student's t). Seconds: the steps of the run times those of one step, all rows measured in turns; looks at "
+        "the test part and what a method does before or after training (TNAR's autoencoder, fastSWA's statistics) are "
+        "not in them. Frontier: no quicker row has a lower error.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -24,7 +24,8 @@ ODD = {
     ),
     "an option of another network": (
         ["train", "digits@40", "--model", "mlp", "--model.widths", "4"],
-        "--model.widths is an option of network compact-conv, network small-conv, not of mlp.",
+        "--model.widths is an option of network compact-conv, network compact-conv-large, network small-conv, not of "
+        "mlp.",
     ),
     "one that another has and one that nobody has": (
         ["train", "digits@40", "--horizon", "3", "--foo", "4"],

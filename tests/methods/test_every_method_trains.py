@@ -14,15 +14,19 @@ from semigrad.run import configure
 from semigrad.training.setup import set_up
 from tests.methods.laws import unconditional
 from tests.methods.test_laws import COMPOSITIONS
-from tests.small_runs import go, metrics, small, stop_after, weights
+from tests.small_runs import MODEL, go, metrics, small, stop_after, weights
 
 NAMES = [*METHODS, *COMPOSITIONS]
 
 
+COMPACT = {"name": "compact-conv", "widths": [6, 8], "drop": 0.3}
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("model", [MODEL, COMPACT], ids=["small-conv", "compact-conv"])
 @pytest.mark.parametrize("name", NAMES)
-def test_stopped_and_resumed_it_gives_the_same_bits(name, tmp_path):
-    run = small(method=name, unlabeled=20)  # a pool so small that examples come again
+def test_stopped_and_resumed_it_gives_the_same_bits(name, model, tmp_path):
+    run = small(method=name, model=model, unlabeled=20)  # a pool so small that examples come again
     run = replace(run, method=unconditional(run.method))
     result = go(run, tmp_path / "whole")
     assert result["evaluated"] == (run.method.traits.answers or "weights of the last step")

@@ -4,6 +4,7 @@ import pytest
 from benchmarks.methods import COMPOSITIONS as NAMED
 
 from semigrad.methods import METHODS, MetaGradient
+from semigrad.models import CompactConv
 from semigrad.run import configure
 from tests.methods import laws
 
@@ -46,3 +47,20 @@ def test_law(law, name):
 
 def test_every_exception_is_of_a_case_that_exists():
     assert {name for _, name in EXCEPTIONS} <= CASES.keys()
+
+
+def compact(classes, shape, drop, norm=False):
+    """The default network of natural images, small; it always has BatchNorm."""
+    return CompactConv(widths=(6, laws.WIDTH), drop=drop).build(laws.task(classes, shape))
+
+
+# It has batch statistics, which the unlabeled rows that go along change.
+ON_PICTURES = [(law, name) for law, name in PAIRS if law is not laws.without_unlabeled_weight_it_is_supervised]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "name"), ON_PICTURES, ids=[f"{name}: {law.__name__}" for law, name in ON_PICTURES])
+def test_law_on_the_network_of_natural_images(law, name, monkeypatch):
+    monkeypatch.setattr(laws, "Plain", compact)
+    monkeypatch.setattr(laws, "shape_for", lambda method: (1, 16, 16))
+    law(laws.unconditional(CASES[name]))

@@ -19,6 +19,7 @@ from semigrad.models import (
     MLP,
     MODELS,
     CompactConv,
+    CompactConvLarge,
     ConvLarge,
     ResNet18,
     ShakeShake26,
@@ -37,6 +38,7 @@ CASES = {
     "wrn-28-2": WideResNet28(),
     "compact-conv": CompactConv(drop=0.2),
     "compact-conv, plain": CompactConv(whiten=False, activation="leaky", initial="he", top="average"),
+    "compact-conv-large": CompactConvLarge(),
     "small-conv": SmallConv(drop=0.2),
     "mlp": MLP(drop=0.2),
     "mlp, tanh": MLP(width=20, depth=3, activation="tanh", batch_norm=False),
@@ -141,9 +143,12 @@ def test_smallest_input_of_conv_large_is_the_true_one(make_task):
         ConvLarge().build(make_task((3, 11, 11)))(torch.rand(2, 3, 11, 11))
 
 
+SMALL = ["compact-conv", "compact-conv-large", "small-conv"]
+
+
 def test_fit_names_the_models_that_take_the_examples():
-    assert fits((3, 32, 32)) == ["conv-large", "shake-shake-26", "resnet-18", "wrn-28-2", "compact-conv", "small-conv"]
-    assert fits((1, 8, 8)) == ["shake-shake-26", "wrn-28-2", "compact-conv", "small-conv"]
+    assert fits((3, 32, 32)) == ["conv-large", "shake-shake-26", "resnet-18", "wrn-28-2", *SMALL]
+    assert fits((1, 8, 8)) == ["shake-shake-26", "wrn-28-2", *SMALL]
     assert fits((30,)) == ["mlp"]
     assert check_fit("conv-large", (3, 12, 12)) is None
     sentence = check_fit("conv-large", (1, 8, 8))
@@ -167,9 +172,10 @@ def test_wrong_fields_are_refused_together():
 
 def test_every_field_says_what_it_is():
     for model in MODELS.values():
-        body = ast.parse(inspect.getsource(model)).body[0].body
+        bodies = [ast.parse(inspect.getsource(cls)).body[0].body for cls in model.__mro__[:-1]]
         said = {
             field.target.id
+            for body in bodies
             for field, text in itertools.pairwise(body)
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from semigrad.errors import unknown
 from semigrad.models.adapt import adapt
-from semigrad.models.compact_conv import CompactConv
+from semigrad.models.compact_conv import CompactConv, CompactConvLarge
 from semigrad.models.conv_large import ConvLarge
 from semigrad.models.mlp import MLP
 from semigrad.models.network import Model, Network, Normalize
@@ -17,6 +17,7 @@ __all__ = [
     "MLP",
     "MODELS",
     "CompactConv",
+    "CompactConvLarge",
     "ConvLarge",
     "Model",
     "Network",
@@ -37,6 +38,7 @@ MODELS: dict[str, type[Model]] = {
     "resnet-18": ResNet18,
     "wrn-28-2": WideResNet28,
     "compact-conv": CompactConv,
+    "compact-conv-large": CompactConvLarge,
     "small-conv": SmallConv,
     "mlp": MLP,
 }
