@@ -72,7 +72,7 @@ def test_a_convolution_starts_by_handing_on_what_it_is_given(make_task):
     ids=["", "at every pixel", "far apart", "plain"],
 )
 def test_it_takes_pictures_of_all_sizes(shape, model, make_task):
-    net = model.build(make_task(shape, classes=7))
+    net = model.build(make_task(shape, classes=7)).eval()
     x = torch.rand(2, *shape)
     assert net(x).shape == (2, 7)
     assert net.features(x).shape == (2, model.widths[-1])

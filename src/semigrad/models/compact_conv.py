@@ -54,7 +54,7 @@ class CompactConv(Model):
     """what that is multiplied by: small logits let targets that are not sure yet teach from the first steps on"""
     momentum: PositiveShare = 0.4
     """share of the newest batch in BatchNorm's running statistics"""
-    drop: ShareBelowOne = 0.0
+    drop: ShareBelowOne = 0.1
     """probability of dropping a channel behind each block but the last"""
 
     def __post_init__(self) -> None:
