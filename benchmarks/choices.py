@@ -3,7 +3,7 @@ plays no role, and no table uses the seeds.
 
     python benchmarks/choices.py network svhn@1000   # compact-conv, one change at a time, equal seconds
     python benchmarks/choices.py budget svhn@1000    # labeled-only with more and more steps: the rule of `overnight`
-    python benchmarks/choices.py fields svhn@1000    # each row's own fields, as many runs for each, at that budget
+    python benchmarks/choices.py fields svhn@1000    # each row's own fields, as many runs for each, a quarter as long
     python benchmarks/choices.py fields digits@40
 
 Chosen fields go to `experiments/scales/tuned.json`, which the plans read; the other two print their table and keep it
@@ -168,13 +168,15 @@ def last_training_error(options: Options, run: Run) -> float:
 
 
 def fields(options: Options) -> None:
-    """Ties go to the setting named first."""
+    """Natural images with a quarter of their steps, the same for every row; ties go to the setting named first."""
     from benchmarks.candidates import DIGITS, IMAGES
 
+    whole = run_for(options, method="supervised").steps
+    steps = whole if options.data.startswith("digits") else whole // 4
     candidates = {"digits": DIGITS, "svhn": IMAGES, "cifar10": IMAGES}[DataSpec.parse(options.data).name]
     candidates = {name: tried for name, tried in candidates.items() if not options.only or name in options.only}
     runs = {
-        (name, number): run_for(options, method={"name": name, **each})
+        (name, number): run_for(options, method={"name": name, **each}, steps=steps)
         for name, tried in candidates.items()
         for number, each in enumerate(tried)
     }

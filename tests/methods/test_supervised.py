@@ -38,3 +38,12 @@ def test_both_train_and_differ(tmp_path):
     assert plain["error"] < 85
     assert hard["error"] < 85
     assert plain["test"]["confusion"] != hard["test"]["confusion"]
+
+
+def test_smoothed_labels_share_what_they_lose_among_all_classes():
+    method = Supervised(smoothing=0.2)
+    trial, given = Trial(method, drop=0.0, dtype=torch.float64), batch(method)
+    targets = 0.8 * F.one_hot(given.labels, 3).double() + 0.2 / 3
+    log_probabilities = trial.net(given.labeled[0].double()).log_softmax(1)
+    expected = -(targets * log_probabilities).sum(1).mean()
+    assert torch.allclose(trial.terms(given, CLOCK)["labeled"], expected, rtol=1e-12)

@@ -46,7 +46,7 @@ def runs(columns: dict[Column, Layer], chosen: Chosen) -> Runs:
 _SMOKE = columns({**SMOKE, "data": "digits@12"}, SIX_DIGITS, 240, (60,), (0.0, 0.5, 1.0))
 _LAPTOP = columns({**LAPTOP_DIGITS, "data": "digits@24"}, SIX_DIGITS, 480, (60, 120, 240))
 _CIFAR10 = Column("CIFAR-10", "2400")
-_OVERNIGHT = columns(images(_CIFAR10)[_CIFAR10], ANIMALS, 19_200, (2400, 9600), (0.0, 0.5, 1.0))
+_OVERNIGHT = columns({**images(_CIFAR10)[_CIFAR10], "steps": 4000}, ANIMALS, 19_200, (2400, 9600), (0.0, 0.5, 1.0))
 _PAPER = columns({"data": "cifar10@2400", "recipe": "authors-cifar10"}, ANIMALS, 19_200, (2400, 4800, 9600))
 
 _TUNED_NOTE = (
