@@ -6,13 +6,16 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, top_k_accuracy_score
 from torch import nn
 
 from semigrad.core import CPU
 from semigrad.data.arrays import from_arrays
+from semigrad.data.opening import open_data
 from semigrad.data.split import Split
+from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.folder.saved import load_model, load_run
 from semigrad.run import configure
@@ -243,3 +246,31 @@ def test_data_that_have_changed_are_measured_as_they_are_and_other_classes_refus
     write(3, 60)
     assert cli("evaluate", tmp_path / "run") == 2
     assert "has other classes now (0, 1, 2) than the model was trained for (0, 1)" in capsys.readouterr().err
+
+
+def test_mirror_images_are_a_second_figure(tmp_path):
+    draws = np.random.default_rng(0)
+    for part, count in (("labeled", 8), ("unlabeled", 8), ("test", 20)):
+        for number, name in enumerate(("dark", "bright")):
+            place = tmp_path / "pictures" / part / name
+            place.mkdir(parents=True)
+            for picture in range(count):
+                pixels = draws.integers(0, 200 + 50 * number, (16, 16), np.uint8)
+                Image.fromarray(pixels).save(place / f"{picture}.png")
+    run = configure(f"folder:{tmp_path / 'pictures'}", method="supervised", steps=4, batch=8, image_size=16)
+    go(run, tmp_path / "run")
+    net, _ = load_model(tmp_path / "run")
+    dataset = open_data(run.data, run)
+    x = torch.cat(list(in_order(dataset.test, np.arange(40), CPU)))
+    with torch.no_grad():
+        both = (net.eval()(x).softmax(1) + net(x.flip(3)).softmax(1)).numpy() / 2
+    expected = evaluate(both, dataset.test_labels)
+    found = evaluate_again(tmp_path / "run", mirrored=True)
+    assert found.confusion == expected.confusion
+    assert found.calibration_error == pytest.approx(expected.calibration_error, abs=1e-4)
+    assert found.calibration_error != evaluate_again(tmp_path / "run").calibration_error
+
+
+def test_digits_are_not_mirrored(finished, capsys):
+    assert cli("evaluate", str(finished / "last"), "--mirrored") == 2
+    assert "a mirror image may be of another class" in capsys.readouterr().err

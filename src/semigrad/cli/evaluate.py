@@ -25,6 +25,8 @@ class Options:
     """Threads of the processor; none: torch's own choice."""
     workers: Whole = 2
     """Processes that read ahead where examples are in files."""
+    mirrored: bool = False
+    """Answer with the mean over each picture and its mirror image: a second figure, not that of the run."""
     json: bool = False
     """End stdout with one line of JSON, the confusion matrix included."""
 
@@ -40,9 +42,10 @@ def main(words: Sequence[str]) -> int:
     if options.threads:
         torch.set_num_threads(options.threads)
     evaluation = evaluate_again(
-        options.run, options.device, options.workers, lambda text: print(text, file=sys.stderr)
+        options.run, options.device, options.workers, lambda text: print(text, file=sys.stderr), options.mirrored
     )  # fmt: skip
-    print(describe_part("test", evaluation.to_dict(), "model.safetensors"))
+    who = "model.safetensors with mirror images" if options.mirrored else "model.safetensors"
+    print(describe_part("test", evaluation.to_dict(), who))
     if options.json:
-        print(json.dumps({"run": str(options.run), **evaluation.to_dict()}))
+        print(json.dumps({"run": str(options.run), "mirrored": options.mirrored, **evaluation.to_dict()}))
     return 0

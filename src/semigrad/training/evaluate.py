@@ -81,10 +81,24 @@ def measure_labeled(net: nn.Module, dataset: Dataset, split: Split, device: torc
     return _measure(net, "training", dataset.train, dataset.labels, some, device, workers)
 
 
+class Mirrored(nn.Module):
+    """Answers with the mean of a network's answers to a picture and to its mirror image."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> Tensor:
+        both = torch.stack([self.net(x).softmax(1), self.net(x.flip(3)).softmax(1)])
+        return both.mean(0).log()
+
+
 def evaluate_again(
-    path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None
-) -> Evaluation:
-    """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed."""
+    path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None,
+    mirrored: bool = False,
+) -> Evaluation:  # fmt: skip
+    """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed. `mirrored`:
+    with the mean over each picture and its mirror image, which is another figure than that of the run."""
     (net, classes), run, device = load_model(path), load_run(path), pick_device(device_name)
     whole, changed = open_again(path, run)
     dataset = tell_apart(run, whole)
@@ -97,7 +111,10 @@ def evaluate_again(
         )
     if changed:
         tell(f"{run.data} is not what it was when the run was trained: the figures are of the data as they are now.")
-    return measure_test(net.to(device), dataset, device, workers)
+    if mirrored and not dataset.train.mirrored:
+        raise InputError(f"{run.data} are not mirrored: a mirror image may be of another class. Leave --mirrored away.")
+    answering = Mirrored(net) if mirrored else net
+    return measure_test(answering.to(device), dataset, device, workers)
 
 
 def _measure(
