@@ -18,7 +18,7 @@ VERBS = {
     "train": ("semigrad.cli.train", "train on some data, write a run folder, report the error"),
     "evaluate": ("semigrad.cli.evaluate", "measure a finished run's model on its test part again"),
     "report": ("semigrad.cli.report", "one HTML page of a run, or of several in comparison"),
-    "reproduce": ("semigrad.cli.reproduce", "the paper's tables and figures, at three scales"),
+    "reproduce": ("semigrad.cli.reproduce", "the paper's tables and figures, at four scales"),
     "list": ("semigrad.cli.listing", "what there is: methods, models, data, recipes"),
     "download": ("semigrad.cli.download", "fetch CIFAR or SVHN"),
     "check-metagrad": ("semigrad.cli.check_metagrad", "the ways to the meta-gradient against each other on a network"),

@@ -1,6 +1,6 @@
 """The fields of each method for the miniatures, chosen on training examples held out with their labels.
 
-`python benchmarks/methods.py tune DATA` wrote tuned.json: for every row the same number of settings, set down
+`python benchmarks/choices.py fields DATA` wrote tuned.json: for every row the same number of settings, set down
 beforehand, one run each on a seed that no table uses; the lowest error on the examples held out was taken. The errors
 stand beside the fields."""
 
