@@ -16,6 +16,7 @@ LAYERS = [
     {"run"},
     {"folder"},
     {"training"},
+    {"classifier"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

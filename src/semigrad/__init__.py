@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Classifier": "classifier.classifier",
+    "load": "classifier.classifier",
     "Batch": "core",
     "Clock": "core",
     "Method": "core",
@@ -37,6 +39,8 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
+    from semigrad.classifier.classifier import Classifier as Classifier
+    from semigrad.classifier.classifier import load as load
     from semigrad.core import Batch as Batch
     from semigrad.core import Clock as Clock
     from semigrad.core import Method as Method

@@ -17,6 +17,8 @@ from semigrad.training.signals import Stopped
 VERBS = {
     "train": ("semigrad.cli.train", "train on some data, write a run folder, report the error"),
     "evaluate": ("semigrad.cli.evaluate", "measure a finished run's model on its test part again"),
+    "predict": ("semigrad.cli.predict", "what a trained model says of your pictures or rows"),
+    "export": ("semigrad.cli.export", "a trained model as ONNX, as torch.export's file, or as a folder for model hubs"),
     "report": ("semigrad.cli.report", "one HTML page of a run, or of several in comparison"),
     "reproduce": ("semigrad.cli.reproduce", "the paper's tables and figures, at four scales"),
     "list": ("semigrad.cli.listing", "what there is: methods, models, data, recipes"),

@@ -43,13 +43,28 @@ def read(paths: Sequence[str], size: int | None) -> Album:
         )
         size = size or _common_size({edge for width, height, _ in heads.values() for edge in (width, height)})
         gray = bool(heads) and all(gray for _, _, gray in heads.values())
-        values = _room(len(paths), 1 if gray else 3, size)
+        return _decoded(paths, heads, lost, (1 if gray else 3, size), 1.0)
 
-        def place(position: int) -> None:
-            picture = pictures.decode(paths[position], gray, enough=2 * size)
-            values[position] = pictures.cut(picture, pictures.centered(*picture.size), size)
 
-        kept = list(_each(place, heads, lost, "Reading pictures"))
+def read_as(paths: Sequence[str], channels: int, size: int, seen: float = 1.0) -> Album:
+    """All pictures as something trained on others takes them: gray or RGB, the middle square whose side is the share
+    `seen` of the shorter edge brought to `size`."""
+    with pictures.quiet():
+        return _decoded(paths, range(len(paths)), {}, (channels, size), seen)
+
+
+def _decoded(
+    paths: Sequence[str], positions: Iterable[int], lost: dict[int, str], kind: tuple[int, int], seen: float
+) -> Album:
+    """The pictures at these positions in one array, `kind` being their channels and size."""
+    channels, size = kind
+    values = _room(len(paths), channels, size)
+
+    def place(position: int) -> None:
+        picture = pictures.decode(paths[position], gray=channels == 1, enough=round(2 * size / seen))
+        values[position] = pictures.cut(picture, pictures.centered(*picture.size, seen), size)
+
+    kept = list(_each(place, positions, lost, "Reading pictures"))
     return Album(values if len(kept) == len(paths) else values[kept], kept, lost)
 
 

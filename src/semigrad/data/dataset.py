@@ -101,6 +101,7 @@ class Dataset:
     fingerprint: str  # hash of the content, see `fingerprint`
     official: int | None = None  # number of training examples in the official data set, where there is one
     notes: tuple[str, ...] = ()  # what a reader of the record should know ("3 unreadable images skipped")
+    seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
 
     @property
     def title(self) -> str:

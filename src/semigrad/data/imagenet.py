@@ -171,6 +171,7 @@ def load(request: Request) -> Dataset:
         fingerprint=_fingerprint(train, test),
         official=OFFICIAL if len(folders) == OFFICIAL_CLASSES else None,
         notes=() if test else ("no val/ folder, so there is no test part",),
+        seen=size / resized_edge(size),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,12 @@ def load(request: Request) -> Dataset:
     """Features get no weak view; images get a crop, but no flip, which would be wrong for text and digits."""
     assert request.path is not None
     path = request.path
-    arrays = _read(path)
+    arrays = read_arrays(path, KEYS)
     _check_shapes(path, arrays)
     tested = "x_test" in arrays
     try:
-        train = _examples("x", arrays["x"])
-        test = _examples("x_test", arrays["x_test"]) if tested else None
+        train = as_examples("x", arrays["x"])
+        test = as_examples("x_test", arrays["x_test"]) if tested else None
         labels, test_labels, classes = _labels(arrays["y"], arrays.get("y_test"), arrays.get("class_names"))
     except InputError as problem:
         raise InputError([f"{path}: {sentence}" for sentence in problem.problems]) from None
@@ -57,17 +57,21 @@ def look(path: Path) -> tuple[int, ...] | None:
     return (shape[2], shape[0], shape[1]) if last else tuple(shape)
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """The arrays by name. Without pickles: an archive from somewhere can run nothing."""
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of an .npz by name, of which only these are known; that of an .npy is the first of them. Without
+    pickles: an archive from somewhere can run nothing."""
     try:
         with path.open("rb") as file:  # numpy leaves a damaged archive open if it opened it itself
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
+                if path.suffix == ".npy":
+                    return {names[0]: archive}
                 raise InputError(f"{path} holds one array without a name; numpy.savez(path, x=..., y=...) gives names.")
             problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in KEYS]
+            problems += [f"{path}: the array {names[0]!r} is missing."] if names[0] not in archive.files else []
             if problems:
                 raise InputError(problems)
-            return {key: archive[key] for key in archive.files}
+            return {key: archive[key] for key in archive.files if key in names}
     except InputError:
         raise
     except Exception as problem:  # zip, zlib, header and object-array errors have no common class
@@ -93,8 +97,8 @@ def _check_shapes(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         raise InputError([f"{path}: {problem}" for problem in problems])
 
 
-def _examples(key: str, x: np.ndarray) -> np.ndarray:
-    """float32 (N, D), or uint8 (N, C, H, W)."""
+def as_examples(key: str, x: np.ndarray) -> np.ndarray:
+    """An array called `key` in the form of our data sets: float32 (N, D), or uint8 (N, C, H, W)."""
     if x.ndim == 2 and x.dtype.kind in "biuf":
         return _features(key, x)
     if x.ndim in (3, 4) and (x.dtype == np.uint8 or x.dtype.kind == "f"):

@@ -99,12 +99,12 @@ class RunFolder:
         write_json(self[RUN], {**written, "resumed_in": resumed})
         return [f"The run was begun elsewhere ({'; '.join(changed)}): results may differ in the last bits."]
 
-    def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task) -> None:
+    def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, **more: float | None) -> None:
         """Weights and what is needed to use them; nothing of when, where or under which name they were made.
-        `model` is None for a network that is not one of ours."""
+        `model` is None for a network that is not one of ours; `more` stands in config.json too."""
         tensors = {name: value.detach().cpu().contiguous().clone() for name, value in net.state_dict().items()}
         write_whole(self[MODEL], to_safetensors(tensors))
-        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape})
+        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape, **more})
 
 
 def _as_far_as_known(here: Any, there: Any) -> Any:

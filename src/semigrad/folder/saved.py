@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors
 from safetensors.torch import load_file
@@ -18,6 +21,8 @@ from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder
 from semigrad.models import Network
 from semigrad.run import Run, from_layers
+
+LARGEST_SIDE = 1_000_000  # features, or pixels of a side: what is declared must not exhaust the memory
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -39,27 +44,40 @@ def load_run(path: Path) -> Run:
     return from_layers(description["data"], [description])
 
 
+@dataclass(frozen=True)
+class Form:
+    """What a saved model is like beside its weights, as config.json says."""
+
+    model: Mapping[str, Any] | None  # name and fields of one of our networks; None: somebody's own
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]  # of one example
+    seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
+    temperature: float | None = None  # of the logits, for honest confidence; None: no labels were held out
+
+
 def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
-    """The network that answers, with its weights, and the names of its classes."""
+    """The network of a run that answers, with its weights, and the names of its classes."""
     folder = open_folder(path)
     if not folder[MODEL].exists():
         raise InputError(
             f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
         )
-    config = read_json(folder[CONFIG])
-    try:
-        model, classes, shape = config["model"], tuple(config["classes"]), tuple(config["shape"])
-        blank = (0.0,) * shape[0]  # the real mean and deviation are among the weights
-    except (IndexError, KeyError, TypeError) as error:
-        raise InputError(f"{folder[CONFIG]} is damaged: it must have model, classes and shape.") from error
-    if model is None:
+    net, form = load_weights(path)
+    return net, form.classes
+
+
+def load_weights(path: Path) -> tuple[Network, Form]:
+    """The network in a folder with config.json and model.safetensors, be it that of a run or one that was handed on."""
+    folder, form = RunFolder(path), load_form(path)
+    if form.model is None:
         raise InputError(
             f"{path} was trained with a network of your own, which only your code can build. In Python: "
             f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
         )
-    description = from_layers("", [{"method": "supervised", "model": model}]).model
+    description = from_layers("", [{"method": "supervised", "model": form.model}]).model
+    blank = (0.0,) * form.shape[0]  # the real mean and deviation are among the weights
     task = Task(
-        classes=classes, shape=shape, mean=blank, std=blank, labeled=0, unlabeled=0, examples=0, marginal=(),
+        classes=form.classes, shape=form.shape, mean=blank, std=blank, labeled=0, unlabeled=0, examples=0, marginal=(),
         fresh=nn.Module,
     )  # fmt: skip
     net = description.build(task)
@@ -68,7 +86,29 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
     except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
-    return net, classes
+    return net, form
+
+
+def load_form(path: Path) -> Form:
+    """What config.json says; what an older one does not say has its default."""
+    file = RunFolder(path)[CONFIG]
+    config = read_json(file)
+    try:
+        form = Form(
+            config["model"], tuple(config["classes"]), tuple(config["shape"]), config.get("seen", 1.0),
+            config.get("temperature"),
+        )  # fmt: skip
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged: it must have model, classes and shape.") from error
+    sound = (
+        all(isinstance(name, str) for name in form.classes) and len(form.classes) > 0,
+        all(type(side) is int and 0 < side <= LARGEST_SIDE for side in form.shape) and len(form.shape) in (1, 3),
+        isinstance(form.seen, int | float) and 0 < form.seen <= 1,
+        form.temperature is None or (isinstance(form.temperature, int | float) and 0 < form.temperature < math.inf),
+    )
+    if not all(sound):
+        raise InputError(f"{file} is damaged: classes are names, the shape is that of one example.")
+    return form
 
 
 @dataclass(frozen=True)

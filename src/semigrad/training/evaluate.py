@@ -19,6 +19,7 @@ from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.folder.saved import load_model, load_run, open_again
+from semigrad.training.calibration import temperature
 from semigrad.training.setup import pick_device
 
 BINS = 15
@@ -72,6 +73,15 @@ def measure_validation(
 ) -> Evaluation:
     """The figures on the part that was held out of the training part."""
     return _measure(net, "training", dataset.train, dataset.labels, split.validation, device, workers)
+
+
+def measure_temperature(
+    net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int
+) -> float | None:
+    """The temperature at which the labels that were held out are likeliest; None where there are too few of them."""
+    held = split.validation
+    predicted = probabilities(net, in_order(dataset.train, held, device, workers)) if len(held) else np.empty((0, 0))
+    return temperature(predicted, dataset.labels[held])
 
 
 def measure_labeled(net: nn.Module, dataset: Dataset, split: Split, device: torch.device, workers: int) -> Evaluation:

@@ -30,7 +30,13 @@ from semigrad.folder.metrics import (
 from semigrad.folder.run_folder import CHECKPOINTS, EVENTS, METRICS, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
-from semigrad.training.evaluate import Evaluation, measure_labeled, measure_test, measure_validation
+from semigrad.training.evaluate import (
+    Evaluation,
+    measure_labeled,
+    measure_temperature,
+    measure_test,
+    measure_validation,
+)
 from semigrad.training.optimizer import make_optimizer, set_rates
 from semigrad.training.progress import Progress
 from semigrad.training.schedule import momentum
@@ -181,6 +187,10 @@ class Training:
     def validation(self, net: nn.Module) -> Evaluation:
         setup = self.setup
         return measure_validation(net, setup.dataset, setup.split, setup.device, self.execution.workers)
+
+    def temperature(self, net: nn.Module) -> float | None:
+        setup = self.setup
+        return measure_temperature(net, setup.dataset, setup.split, setup.device, self.execution.workers)
 
     def labeled(self, net: nn.Module) -> Evaluation:
         setup = self.setup

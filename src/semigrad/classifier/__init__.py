@@ -1,0 +1,1 @@
+"""A trained model at work: loaded, asked, and handed on in other formats."""

@@ -1,0 +1,103 @@
+"""A model card, written from what the run left on record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from semigrad.classifier.classifier import Classifier
+from semigrad.folder.files import read_json
+from semigrad.folder.run_folder import RESULT, RUN
+
+MOST_CLASSES = 50  # that are named
+
+
+def model_card(run: Path, model: Classifier) -> str:
+    """Markdown with the header that model hubs read."""
+    record, result = (read_json(run / name) if (run / name).is_file() else {} for name in (RUN, RESULT))
+    lines = [
+        "---",
+        "library_name: semigrad",
+        "tags:",
+        "- semi-supervised-learning",
+        f"- {'image' if len(model.form.shape) == 3 else 'tabular'}-classification",
+        "---",
+        "",
+        f"# A classifier of {len(model.classes)} classes",
+        "",
+        *_training(record),
+        *_figures(result),
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import semigrad",
+        'model = semigrad.load("PATH OF THIS FOLDER")',
+        "model.predict(x)",
+        "```",
+        "",
+        f"It takes {_input(model)}.",
+        "",
+        "## Classes",
+        "",
+        ", ".join(escaped(name) for name in model.classes[:MOST_CLASSES])
+        + (f" and {len(model.classes) - MOST_CLASSES} more" if len(model.classes) > MOST_CLASSES else ""),
+        "",
+        "## How sure it is",
+        "",
+        _confidence(model),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _training(record: Mapping[str, Any]) -> list[str]:
+    try:
+        run, data = record["run"], record["data"]
+        split = record["split"]
+        return [
+            f"Trained with Semigrad on {escaped(data['title'])}: "
+            f"{split['labeled']:,} labeled and {split['unlabeled']:,} unlabeled examples, method "
+            f"`{run['method']['name']}`, network `{run['model']['name']}`, {run['steps']:,} steps, seed {run['seed']}.",
+            "",
+            "```json",
+            json.dumps(run),
+            "```",
+        ]
+    except (KeyError, TypeError, ValueError):
+        return ["Trained with Semigrad; the record of the run is not there."]
+
+
+def _figures(result: Mapping[str, Any]) -> list[str]:
+    """The error where one was measured."""
+    parts = [(name, result.get(name)) for name in ("test", "validation")]
+    lines = [
+        f"- {name} error {part['error']:.2f} % (95 % interval over {part['examples']:,} examples "
+        f"{part['error_interval'][0]:.2f} to {part['error_interval'][1]:.2f})"
+        for name, part in parts
+        if isinstance(part, Mapping)
+    ]
+    return ["", "## Figures", "", *(lines or ["No error was measured: there were no examples held out."])]
+
+
+def _input(model: Classifier) -> str:
+    if len(model.form.shape) == 1:
+        return f"rows of {model.form.shape[0]} numbers"
+    channels, height, width = model.form.shape
+    kind = {1: "gray", 3: "color"}.get(channels, f"{channels}-channel")
+    return f"{kind} images of {height} x {width}, as arrays or paths of picture files"
+
+
+def _confidence(model: Classifier) -> str:
+    if not model.calibrated:
+        return "Its probabilities are the network's own: no labels were held out of training to compare them with."
+    return f"Its probabilities are at temperature {model.form.temperature}, from labels that were held out of training."
+
+
+def escaped(text: str) -> str:
+    """Text in which Markdown and HTML find nothing to do."""
+    one_line = " ".join(text.split())
+    return re.sub(r"([\\`*_{}\[\]<>()#+\-.!|~$&:])", r"\\\1", one_line).replace("\\<", "&lt;").replace("\\>", "&gt;")

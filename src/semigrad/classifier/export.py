@@ -1,0 +1,211 @@
+"""A trained model in other formats. The graph takes examples as they are (images as bytes, features as numbers) and
+gives logits and probabilities: scaling, normalization and temperature are inside. Before anything is left behind it is
+asked the same as the original about real examples."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from semigrad.classifier.card import model_card
+from semigrad.classifier.classifier import Classifier, load
+from semigrad.errors import InputError
+from semigrad.folder.files import make_folder, write_json, write_whole
+from semigrad.folder.run_folder import CONFIG, MODEL
+from semigrad.folder.saved import load_origin
+
+EXAMPLES = 200  # that are compared
+LARGEST_DIFFERENCE = 1e-4  # of a probability
+
+Answers = Callable[[np.ndarray], np.ndarray]
+"""(N, *shape) examples -> (N, classes) probabilities."""
+
+
+class Whole(nn.Module):
+    """A classifier from its raw input to its probabilities."""
+
+    def __init__(self, net: nn.Module, images: bool, temperature: float | None) -> None:
+        super().__init__()
+        self.net = net.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        self.images, self.temperature = images, temperature or 1.0
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self.net(x.float() / 255 if self.images else x)
+        return logits, (logits / self.temperature).softmax(1)
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was left, and how far its answers are from the original's."""
+
+    path: Path
+    examples: int
+    real: bool  # examples of the run's own data, not made up
+    difference: float  # largest, of a probability
+
+
+def export(run: Path, kind: str, out: Path | None = None) -> Export:
+    """Write a run's model as `onnx` (one file), as `torch-export` (one file), or as `safetensors`: a folder with
+    config.json and a model card, as model hubs expect it. `out` is where; none: in the run's folder."""
+    if kind not in FORMATS:
+        raise InputError(f"There is no format {kind!r}. Known: {', '.join(FORMATS)}.")
+    format_ = FORMATS[kind]
+    model, place = load(run, "cpu"), out or run / format_.usual_name
+    if (place.exists() and not place.is_dir()) if format_.folder else place.is_dir():
+        raise InputError(
+            f"{place} is {'no folder' if format_.folder else 'a folder'}. Choose another place with --out."
+        )
+    make_folder(place.parent)
+    examples, real = some_examples(run, model)
+    answers = format_.write(run, model, place)
+    difference = float(np.abs(answers(examples) - original(model, examples)).max())
+    for few in (1, 3):  # a graph that was traced with a fixed number of examples fails here
+        answers(examples[:few])
+    if difference > LARGEST_DIFFERENCE:
+        raise InputError(
+            f"{place} gives other probabilities than the model, by up to {difference:.1e}: do not use it. Choose "
+            "another format."
+        )
+    done = Export(place, len(examples), real, difference)
+    beside = place / "export.json" if format_.folder else place.with_name(f"{place.name}.json")
+    source = "the run's own data" if real else "made-up examples: the run's data are not here"
+    facts = {"format": kind, "compared_on": source, "examples": len(examples), "largest_difference": difference}
+    write_json(beside, {**facts, **description(model)})
+    return done
+
+
+def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, bool]:
+    """Examples to compare on, as the graph takes them: of the run's own test part, else of its training part, spread
+    evenly; noise where the data cannot be had."""
+    try:
+        dataset = load_origin(run).dataset
+    except InputError:
+        rng = np.random.default_rng(0)
+        if len(model.form.shape) == 3:
+            return rng.integers(0, 256, (EXAMPLES, *model.form.shape), dtype=np.uint8), False
+        return rng.standard_normal((EXAMPLES, *model.form.shape), dtype=np.float32), False
+    part = dataset.test or dataset.train
+    positions = np.unique(np.linspace(0, len(part) - 1, EXAMPLES).astype(int))
+    return part.raw(positions).numpy(), True
+
+
+@torch.no_grad()
+def original(model: Classifier, examples: np.ndarray) -> np.ndarray:
+    """What the classifier itself says."""
+    return model.predict_proba(examples)
+
+
+def description(model: Classifier) -> dict[str, Any]:
+    """What somebody who has the graph alone needs to know."""
+    images = len(model.form.shape) == 3
+    return {
+        "classes": list(model.classes),
+        "input": {
+            "name": "x",
+            "shape": ["batch", *model.form.shape],
+            "dtype": "uint8" if images else "float32",
+            "meaning": "pixels from 0 to 255, channels first" if images else "features as they are",
+        },
+        "outputs": ["logits", "probabilities"],
+        "temperature": model.form.temperature,
+    }
+
+
+# --- formats ---
+
+
+def write_onnx(run: Path, model: Classifier, out: Path) -> Answers:
+    """One file, the class names among its metadata."""
+    try:
+        import onnx
+        import onnxruntime
+        import onnxscript  # noqa: F401 (torch's exporter needs it)
+    except ImportError as error:
+        raise InputError(
+            f"ONNX needs the extra onnx ({error.name} is missing): pip install 'semigrad[onnx]'."
+        ) from error
+    whole, x = graph(model)
+    with quietly():
+        program = torch.onnx.export(
+            whole, (x,), dynamo=True, external_data=False, input_names=["x"],
+            output_names=["logits", "probabilities"], dynamic_shapes=({0: torch.export.Dim("batch")},), verbose=False,
+        )  # fmt: skip
+    assert program is not None
+    proto = program.model_proto
+    for name, value in description(model).items():
+        onnx.helper.set_model_props(
+            proto, {**{p.key: p.value for p in proto.metadata_props}, name: json.dumps(value, ensure_ascii=False)}
+        )
+    onnx.checker.check_model(proto)
+    write_whole(out, proto.SerializeToString())
+    session = onnxruntime.InferenceSession(out.read_bytes(), providers=["CPUExecutionProvider"])
+    return lambda examples: np.asarray(session.run(["probabilities"], {"x": examples})[0])
+
+
+def write_torch_export(run: Path, model: Classifier, out: Path) -> Answers:
+    """One .pt2 file for torch.export.load, with classes.json among its extra files."""
+    whole, x = graph(model)
+    with quietly():
+        program = torch.export.export(whole, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},), strict=False)
+        content = io.BytesIO()
+        extra = {"description.json": json.dumps(description(model), ensure_ascii=False)}
+        torch.export.save(program, content, extra_files=extra)
+        write_whole(out, content.getvalue())
+        again = torch.export.load(io.BytesIO(out.read_bytes())).module()
+    return lambda examples: again(torch.from_numpy(examples))[1].detach().numpy()
+
+
+def write_folder(run: Path, model: Classifier, out: Path) -> Answers:
+    """config.json, model.safetensors and README.md, the card; `semigrad.load` reads it."""
+    make_folder(out)
+    for name in (CONFIG, MODEL):
+        write_whole(out / name, (run / name).read_bytes())
+    write_whole(out / "README.md", model_card(run, model).encode())
+    again = load(out, "cpu")
+    return lambda examples: original(again, examples)
+
+
+@dataclass(frozen=True)
+class Format:
+    write: Callable[[Path, Classifier, Path], Answers]
+    usual_name: str
+    folder: bool = False
+
+
+FORMATS = {
+    "onnx": Format(write_onnx, "model.onnx"),
+    "torch-export": Format(write_torch_export, "model.pt2"),
+    "safetensors": Format(write_folder, "hub", folder=True),
+}
+
+
+def graph(model: Classifier) -> tuple[Whole, Tensor]:
+    """The module to trace and two examples to trace it with: a single one would be taken for a constant."""
+    images = len(model.form.shape) == 3
+    x = torch.zeros(2, *model.form.shape, dtype=torch.uint8 if images else torch.float32)
+    return Whole(model.net, images, model.form.temperature).eval(), x
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Without the exporters' remarks, which are for those who write them."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,99 @@
+"""`semigrad predict RUN PATH`: what a trained model says of pictures, or of the rows of an array."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+from semigrad.cli.options import POSITIONAL, parse
+from semigrad.errors import InputError
+from semigrad.settings.fields import Threads
+
+if TYPE_CHECKING:
+    from semigrad.classifier.classifier import Classifier
+
+MOST_NAMED = 10  # unreadable files that are named one by one
+
+
+@dataclass(frozen=True)
+class Options:
+    """Class, confidence and probabilities for each picture or row, as CSV."""
+
+    run: Annotated[Path, POSITIONAL]
+    """The run's folder, or one that `semigrad export` made."""
+    path: Annotated[Path, POSITIONAL]
+    """A picture, a folder of pictures, or an array (.npy, or .npz with x)."""
+    out: Path | None = None
+    """The CSV file; none: stdout."""
+    device: str = "auto"
+    """Where to compute."""
+    threads: Threads | None = None
+    """Threads of the processor; none: torch's own choice."""
+
+
+@dataclass
+class Tally:
+    """What was answered so far."""
+
+    classes: Counter[str]
+    lost: dict[str, str]
+
+
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad predict")
+
+    import torch
+
+    from semigrad.classifier.classifier import load
+    from semigrad.folder.files import cannot_write
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    model = load(options.run, options.device)
+    if options.out is None:
+        tally = write_answers(model, options.path, sys.stdout)
+    else:
+        try:
+            with options.out.open("w", newline="", encoding="utf-8") as file:
+                tally = write_answers(model, options.path, file)
+        except OSError as error:
+            raise cannot_write(options.out, error) from error
+        counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
+        print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")
+    if not model.calibrated:
+        print(
+            "semigrad: confidence is the network's own, which is often too sure: no labels were held out of training "
+            "(--validation N) to compare it with.",
+            file=sys.stderr,
+        )
+    return tell_lost(tally)
+
+
+def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
+    """A line for each example that can be read."""
+    tally, writer = Tally(Counter(), {}), csv.writer(file)
+    for number, part in enumerate(model.parts(path)):
+        if number == 0:
+            writer.writerow(["example", "class", "confidence", *(f"p_{name}" for name in model.classes)])
+        tally.lost |= part.lost
+        for name, row in zip(part.names, model.answer(part), strict=True):
+            answer = model.classes[row.argmax()]
+            tally.classes[answer] += 1
+            writer.writerow([name, answer, f"{row.max():.4f}", *(f"{value:.6f}" for value in row)])
+    return tally
+
+
+def tell_lost(tally: Tally) -> int:
+    """Names what could not be read; 1 where that was something."""
+    for name, reason in list(tally.lost.items())[:MOST_NAMED]:
+        print(f"semigrad: {name} cannot be read: {reason}.", file=sys.stderr)
+    if len(tally.lost) > MOST_NAMED:
+        print(f"semigrad: {len(tally.lost) - MOST_NAMED:,} more cannot be read.", file=sys.stderr)
+    if tally.lost and not tally.classes:
+        raise InputError("None of them can be read.")
+    return 1 if tally.lost else 0

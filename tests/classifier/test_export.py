@@ -1,0 +1,147 @@
+"""What is handed on answers like the original, at any batch size, and says what it is."""
+
+import copy
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import semigrad
+from semigrad import InputError
+from semigrad.classifier.card import escaped
+from semigrad.classifier.export import export, graph
+from semigrad.models import MODELS, fits
+from tests.small_runs import cli, digits, go, small
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+def test_onnx_is_one_file_for_any_batch(digits_run, tmp_path):
+    done = export(digits_run, "onnx", tmp_path / "m.onnx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.json"]
+    assert done.real
+    assert done.examples == 200
+    session = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    x = digits().test.values.numpy()
+    for rows in (1, 2, 33):
+        logits, probabilities = session.run(None, {"x": x[:rows]})
+        np.testing.assert_allclose(probabilities, semigrad.load(digits_run).predict_proba(x[:rows]), atol=1e-5)
+        assert logits.shape == (rows, 10)
+    told = session.get_modelmeta().custom_metadata_map
+    assert json.loads(told["classes"]) == [str(number) for number in range(10)]
+    beside = json.loads((tmp_path / "m.onnx.json").read_text())
+    assert beside["largest_difference"] == done.difference <= 1e-5
+
+
+def test_torch_export_needs_nothing_of_ours(digits_run, tmp_path):
+    """Loaded in a process in which this library cannot be imported."""
+    export(digits_run, "torch-export", tmp_path / "m.pt2")
+    np.save(tmp_path / "x.npy", digits().test.values[:5].numpy())
+    code = (
+        "import sys, json, numpy, torch; sys.modules['semigrad'] = None\n"
+        "extra = {'description.json': ''}\n"
+        f"program = torch.export.load({str(tmp_path / 'm.pt2')!r}, extra_files=extra)\n"
+        f"p = program.module()(torch.from_numpy(numpy.load({str(tmp_path / 'x.npy')!r})))[1]\n"
+        "print(json.dumps([p.tolist(), json.loads(extra['description.json'])['classes']]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    probabilities, classes = json.loads(done.stdout)
+    expected = semigrad.load(digits_run)
+    np.testing.assert_allclose(probabilities, expected.predict_proba(np.load(tmp_path / "x.npy")), atol=1e-5)
+    assert tuple(classes) == expected.classes
+
+
+def test_a_folder_for_hubs_loads_without_the_run(digits_run, tmp_path):
+    export(digits_run, "safetensors", tmp_path / "hub")
+    assert {path.name for path in (tmp_path / "hub").iterdir()} == {
+        "README.md", "config.json", "export.json", "model.safetensors",
+    }  # fmt: skip
+    x = digits().test.values[:5].numpy()
+    again = semigrad.load(tmp_path / "hub")
+    np.testing.assert_array_equal(again.predict_proba(x), semigrad.load(digits_run).predict_proba(x))
+    card = (tmp_path / "hub" / "README.md").read_text()
+    error = json.loads((digits_run / "result.json").read_text())["error"]
+    assert f"test error {error:.2f} %" in card
+    assert "40 labeled and 1,157 unlabeled" in card
+
+
+def test_features_are_exported_as_they_are(wine_run, tmp_path):
+    done = export(wine_run, "onnx", tmp_path / "wine.onnx")
+    session = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    assert given.type == "tensor(float)"
+    assert given.shape[1:] == [13]
+
+
+def test_without_its_data_made_up_examples_serve(digits_run, tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((digits_run / name).read_bytes())
+    done = export(tmp_path, "torch-export")
+    assert not done.real
+    assert "not here" in json.loads((tmp_path / "model.pt2.json").read_text())["compared_on"]
+
+
+SHAPES = {"small-conv": (1, 8, 8), "mlp": (13,), "conv-large": (3, 32, 32)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_network_can_be_exported(name, tmp_path):
+    """Newly initialized, saved as a run saves them."""
+    from semigrad.core import Task
+    from semigrad.folder.run_folder import RunFolder
+
+    shape = SHAPES.get(name, (3, 32, 32))
+    assert name in fits(shape)
+    torch.manual_seed(0)
+    task = Task(("a", "b", "c"), shape, (0.5,) * shape[0], (0.3,) * shape[0], 1, 1, 1, (), torch.nn.Module)
+    net = MODELS[name]().build(task)
+    for parameter in net.parameters():
+        parameter.data += 0.01 * torch.randn_like(parameter)
+    RunFolder(tmp_path).write_model(net, {"name": name}, task)
+    for kind in ("onnx", "torch-export"):
+        assert export(tmp_path, kind).difference < 1e-4
+
+
+def test_a_graph_that_differs_is_not_called_done(digits_run, tmp_path, monkeypatch):
+    """The comparison is real: weights changed behind the exporter's back are found."""
+    from semigrad.classifier import export as room
+
+    def other(model):
+        whole, x = graph(replace(model, net=copy.deepcopy(model.net)))
+        whole.net.head.weight.data.mul_(-1)
+        return whole, x
+
+    monkeypatch.setattr(room, "graph", other)
+    with pytest.raises(InputError, match="other probabilities"):
+        export(digits_run, "torch-export", tmp_path / "m.pt2")
+
+
+def test_ones_own_network_is_refused(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+    go(small(method="supervised", steps=2), tmp_path / "run", network=net)
+    with pytest.raises(InputError, match="network of your own"):
+        export(tmp_path / "run", "onnx")
+
+
+def test_markup_in_names_does_nothing():
+    text = escaped("<script>alert(1)</script> [x](javascript:y) `z`\n# head")
+    assert "<" not in text
+    assert "\n" not in text
+    assert "](" not in text.replace("\\]\\(", "")
+
+
+def test_the_command(digits_run, tmp_path, capsys):
+    assert cli("export", digits_run, "--format", "onnx", "--out", tmp_path / "x.onnx", "--json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "compared on 200 examples of its data" in lines[0]
+    assert json.loads(lines[1])["largest_difference"] < 1e-5
+    assert cli("export", tmp_path / "nothing") == 2
+    assert cli("export", digits_run, "--format", "pickle") == 2
+    (tmp_path / "folder").mkdir()
+    assert cli("export", digits_run, "--out", tmp_path / "folder") == 2
+    assert "is a folder" in capsys.readouterr().err

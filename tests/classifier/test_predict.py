@@ -1,0 +1,84 @@
+"""`semigrad predict`: a line for each picture or row, in what is left when some cannot be read."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import semigrad
+from tests.classifier.conftest import stripes
+from tests.small_runs import cli, digits
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_an_array_to_stdout(digits_run, tmp_path, capsys):
+    x = digits().test.values[:9].numpy()
+    np.savez(tmp_path / "x.npz", x=x)
+    np.save(tmp_path / "x.npy", x)
+    assert cli("predict", digits_run, tmp_path / "x.npz") == 0
+    found = table(capsys.readouterr().out)
+    model = semigrad.load(digits_run)
+    assert [row["class"] for row in found] == model.predict(x).tolist()
+    assert [row["example"] for row in found] == [str(number) for number in range(9)]
+    given = [[float(row[f"p_{name}"]) for name in model.classes] for row in found]
+    np.testing.assert_allclose(given, model.predict_proba(x), atol=1e-6)
+    assert cli("predict", digits_run, tmp_path / "x.npy") == 0
+    assert table(capsys.readouterr().out) == found
+
+
+def test_a_folder_with_broken_files(stripes_run, tmp_path, capsys):
+    for number in range(4):
+        (tmp_path / "in" / "deep").mkdir(parents=True, exist_ok=True)
+        stripes(number % 2, 200 + number).save(tmp_path / "in" / "deep" / f"{number}.png")
+    (tmp_path / "in" / "broken.png").write_bytes(b"no picture")
+    (tmp_path / "in" / "notes.txt").write_text("no picture either")
+    assert cli("predict", stripes_run, tmp_path / "in", "--out", tmp_path / "answers.csv") == 1
+    shown = capsys.readouterr()
+    assert "broken.png cannot be read" in shown.err
+    assert "4 answers" in shown.out
+    assert "too sure" in shown.err
+    found = table((tmp_path / "answers.csv").read_text())
+    assert [row["example"] for row in found] == [f"deep/{number}.png" for number in range(4)]
+
+
+def test_a_model_that_learned_is_right(stripes_run, capsys):
+    assert cli("predict", stripes_run, stripes_run.parent / "data" / "test") == 0
+    found = table(capsys.readouterr().out)
+    right = sum(row["class"] == row["example"].split("/")[0] for row in found)
+    assert right >= 18  # of 20
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("nothing.png", "does not exist"),
+        ("text.txt", "no picture, no folder"),
+        ("empty", "has no pictures"),
+        ("all-broken", "None of them can be read"),
+        ("broken.npz", "not a readable .npz"),
+        ("other.npz", "'x' is missing"),
+        ("pickle.npy", "not a readable"),
+    ],
+)
+def test_what_cannot_be_answered(digits_run, tmp_path, capsys, path, sentence):
+    (tmp_path / "text.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "all-broken").mkdir()
+    (tmp_path / "all-broken" / "a.png").write_bytes(b"x")
+    (tmp_path / "broken.npz").write_bytes(b"PK")
+    np.savez(tmp_path / "other.npz", y=np.zeros(3))
+    np.save(tmp_path / "pickle.npy", np.array([{}]), allow_pickle=True)
+    assert cli("predict", digits_run, tmp_path / path) == 2
+    shown = capsys.readouterr().err
+    assert sentence in shown
+    assert "Traceback" not in shown
+
+
+def test_a_place_that_cannot_be_written(wine_run, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.zeros((2, 13)))
+    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "no" / "such.csv") == 2
+    assert "Cannot write" in capsys.readouterr().err
