@@ -22,7 +22,6 @@ from typing import Annotated, Any, Literal
 from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.data.split import DataSpec
-from semigrad.experiments.cost import seconds_of_steps
 from semigrad.experiments.experiment import Column, make_run
 from semigrad.experiments.scales.overnight import images
 from semigrad.experiments.scales.sources import SOURCES
@@ -32,6 +31,7 @@ from semigrad.folder.run_folder import METRICS
 from semigrad.run import Run
 from semigrad.settings.recipes import Layer
 from semigrad.training.parallel import train_all
+from semigrad.training.timing import seconds_of_steps
 
 KEPT = Path(__file__).parent.parent / "docs" / "results" / "choices.json"
 SEED = 100

@@ -18,12 +18,12 @@ from rich.console import Console
 
 from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
-from semigrad.experiments.cost import seconds_of_steps
 from semigrad.experiments.scales.tuned import TUNED
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
 from semigrad.run import Run, configure
 from semigrad.training.parallel import train_all
+from semigrad.training.timing import seconds_of_steps
 from semigrad.training.work import passes_of_step
 
 COMPOSITIONS = (

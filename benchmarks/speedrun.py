@@ -18,12 +18,13 @@ from pathlib import Path
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.experiments import EXPERIMENTS
-from semigrad.experiments.cost import multiplications_of_step, seconds_of_steps
+from semigrad.experiments.cost import multiplications_of_step
 from semigrad.experiments.reproduce import reproduce
 from semigrad.experiments.statistics import Difference, Summary, difference, summarize
 from semigrad.experiments.store import Outcome, Store
 from semigrad.run import Run
 from semigrad.settings.fields import Count
+from semigrad.training.timing import seconds_of_steps
 
 COLUMNS = {"svhn@1000": ("SVHN@1000", ("table1",)), "cifar10@4000": ("CIFAR-10@4000", ("table4", "table5"))}
 

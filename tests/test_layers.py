@@ -16,7 +16,7 @@ LAYERS = [
     {"run"},
     {"folder"},
     {"training"},
-    {"classifier"},
+    {"classifier", "fitting"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

@@ -15,6 +15,7 @@ from semigrad.errors import InputError, unknown
 from semigrad.training.signals import Stopped
 
 VERBS = {
+    "fit": ("semigrad.cli.fit", "your own data: compare with labeled-only, train, say whether unlabeled data helped"),
     "train": ("semigrad.cli.train", "train on some data, write a run folder, report the error"),
     "evaluate": ("semigrad.cli.evaluate", "measure a finished run's model on its test part again"),
     "predict": ("semigrad.cli.predict", "what a trained model says of your pictures or rows"),

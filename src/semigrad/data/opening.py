@@ -19,8 +19,11 @@ def open_data(data: str, settings: Settings) -> Dataset:
 def divide(data: str, settings: Settings, dataset: Dataset) -> tuple[Dataset, Split]:
     """The data set with the classes that are told apart, and which examples are labeled, unlabeled, held out."""
     restricted, pool, seed = tell_apart(settings, dataset), _pool(settings), settings.seed
-    held, include = settings.validation, settings.include_labeled
-    split = make_split(restricted, DataSpec.parse(data), seed, validation=held, include_labeled=include)
+    split = make_split(
+        restricted, DataSpec.parse(data), seed,
+        validation=settings.validation, fold=settings.fold, folds=settings.folds,
+        include_labeled=settings.include_labeled,
+    )  # fmt: skip
     return restricted, pool.cut(dataset, split, seed)
 
 

@@ -64,17 +64,32 @@ class Split:
 
 
 def make_split(
-    dataset: Dataset, spec: DataSpec, seed: int, *, validation: int = 0, include_labeled: bool = False
-) -> Split:
-    """Cut the validation part off first, then choose the labels, class by class; the rest is the unlabeled pool.
+    dataset: Dataset, spec: DataSpec, seed: int, *,
+    validation: int = 0, fold: int = 0, folds: int = 0, include_labeled: bool = False,
+) -> Split:  # fmt: skip
+    """Cut the validation part off first, then choose the labels, class by class; the rest is the unlabeled pool. With
+    `folds` the labels are those that there would be without them, and one fold of them is the validation part.
 
     `include_labeled` puts the labeled examples into the pool too, with their labels hidden there."""
     known = np.flatnonzero(dataset.labels >= 0)
     held = _choose(dataset, known, "validation", seed, lambda a: [equally(validation, len(a))] * len(a))
     labeled = _choose(dataset, np.setdiff1d(known, held), "labeled", seed, lambda available: _asked(spec, available))
+    if folds:
+        held = _fold(dataset, labeled, seed, fold, folds)
+        labeled = np.setdiff1d(labeled, held)
     away = held if include_labeled else np.concatenate([held, labeled])
     unlabeled = np.setdiff1d(np.arange(len(dataset.train)), away)
     return Split(labeled, unlabeled, held)
+
+
+def _fold(dataset: Dataset, labeled: np.ndarray, seed: int, fold: int, folds: int) -> np.ndarray:
+    """Every `folds`-th of the labeled positions of each class in hash order; the only one of its class stays."""
+    by_class = [labeled[dataset.labels[labeled] == number] for number in range(len(dataset.classes))]
+    parts = [hash_order("fold", seed, members)[fold::folds] for members in by_class if len(members) > 1]
+    held = np.sort(np.concatenate(parts)) if parts else labeled[:0]
+    if len(held) == 0:
+        raise InputError(f"{len(labeled)} labels are too few for {folds} folds: fold {fold} would be empty. Use fewer.")
+    return held
 
 
 def _choose(

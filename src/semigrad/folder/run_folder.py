@@ -106,6 +106,10 @@ class RunFolder:
         write_whole(self[MODEL], to_safetensors(tensors))
         write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape, **more})
 
+    def set_temperature(self, temperature: float | None) -> None:
+        """How sure the model may be, where that was found out after it was written."""
+        write_json(self[CONFIG], {**read_json(self[CONFIG]), "temperature": temperature})
+
 
 def _as_far_as_known(here: Any, there: Any) -> Any:
     """A table of facts without those that were not written down when the run was begun."""

@@ -79,6 +79,10 @@ class Settings:
     """Share of the unlabeled pool that is of classes other than `classes`."""
     validation: Whole = 0
     """Examples held out of the training part, equal per class, to choose settings on."""
+    folds: Whole = 0
+    """Cross-validation: into so many parts the labels are dealt, one of which is held out; 0: none."""
+    fold: Whole = 0
+    """Which of the folds is held out, from 0."""
     validate_every: Whole = 0
     """Measure the validation error every so many steps; 0: only after training."""
     test_every: Whole = 0
@@ -126,8 +130,17 @@ class Settings:
                 f"milestones must come one after the other; given: {self.milestones}.",
             ),
             (
-                not self.validate_every or self.validation,
+                not self.validate_every or self.validation or self.folds,
                 "validate_every needs a validation part: give validation too.",
+            ),
+            (self.folds != 1, "One fold would hold all labels out: use 2 or more, or 0 for none."),
+            (
+                self.fold < max(self.folds, 1),
+                f"fold must be below folds, {self.folds}; given: {self.fold}.",
+            ),
+            (
+                not (self.folds and self.validation),
+                "folds and validation both hold labels out. Give one of them.",
             ),
             (
                 not self.nesterov or (self.optimizer in with_nesterov and self.momentum > 0),

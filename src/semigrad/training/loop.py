@@ -110,7 +110,7 @@ def finish(training: Training) -> None:
     model = None if setup.own_network else run.to_dict()["model"]
     folder.write_model(plain, model, setup.task, seen=setup.dataset.seen, temperature=training.temperature(net))
     test = training.test(net) if setup.dataset.test is not None else None
-    held = training.validation(net) if run.validation else None
+    held = training.validation(net) if len(setup.split.validation) else None
     result = {
         "error": test.error if test else None,
         "error_top5": test.error_top5 if test else None,

@@ -1,0 +1,90 @@
+"""`semigrad fit PATH`: your own data, from a look at them to a model and a verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from semigrad.cli.options import POSITIONAL, parse
+from semigrad.settings import Execution
+from semigrad.settings.fields import Count, Whole
+from semigrad.settings.recipes import DEFAULT_METHOD
+
+if TYPE_CHECKING:
+    from semigrad.fitting.fit import Fitted
+    from semigrad.fitting.planning import Plan
+
+CANDIDATES = (DEFAULT_METHOD, "fixmatch", "vat+ent", "mean-teacher")  # of --method auto
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Look at data, compare a method with labeled-only on labels held out, train the better one on all labels, and say
+    whether the unlabeled data helped."""
+
+    path: Annotated[str, POSITIONAL]
+    """A folder of pictures, an .npz file, or data by name (digits@40)."""
+    method: str = DEFAULT_METHOD
+    """The method to compare with labeled-only; auto: compares several."""
+    budget: str = "10m"
+    """Time for everything: 90s, 10m, 2h."""
+    steps: Count | None = None
+    """Steps of every run; none: as many as the time allows, at most 4,000."""
+    seed: Whole = 0
+    """Seed of the split, the initial weights and every random draw."""
+    jobs: Count | None = None
+    """Runs at a time, each with one thread; none: as many as there are cores."""
+    out: Path | None = None
+    """The folder of the final run; none: runs/fit_ and a name of its own."""
+    json: bool = False
+    """End stdout with one line of JSON."""
+
+
+def main(words: Sequence[str]) -> int:
+    options = parse(Options, words, "semigrad fit")
+
+    from semigrad.fitting.fit import fit
+    from semigrad.fitting.looking import look_at
+    from semigrad.fitting.planning import BASELINE, make_plan, seconds_of
+    from semigrad.training.progress import for_this_terminal
+
+    budget = seconds_of(options.budget)
+    look = look_at(options.path, options.seed)
+    say(str(look))
+    for note in look.dataset.notes:
+        say(note)
+    methods = CANDIDATES if options.method == AUTO else (options.method,)
+    jobs = options.jobs or os.cpu_count() or 1
+    plan = make_plan(look, (BASELINE, *methods), budget, jobs, options.seed, options.steps)
+    say(str(plan))
+    out = options.out or Path("runs") / f"fit_{plan.run(methods[0]).key}"
+    fitted = fit(plan, out, Execution(threads=1), tell, for_this_terminal())
+    print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
+    if options.json:
+        print(json.dumps({"run": str(out), "chosen": fitted.chosen, "error": fitted.result["error"]}))
+    return 0
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def tell(method: str, fold: int, result: dict[str, Any]) -> None:
+    say(f"{method} without fold {fold + 1}: {result['validation']['error']:.1f} % wrong, {result['seconds']:.0f} s")
+
+
+def describe(fitted: Fitted, plan: Plan) -> list[str]:
+    """What was compared, what helped, and the error of the final model where there is a test part."""
+    from semigrad.cli.show import describe_result
+
+    lines = []
+    for name, verdict in fitted.verdicts.items():
+        lines.append(f"{name}: {verdict.method:.1f} % wrong, labeled-only {verdict.baseline:.1f} %. {verdict.sentence}")
+    lines.append(f"Trained {fitted.chosen} on all {plan.look.labeled:,} labels.")
+    return [*lines, *describe_result(fitted.result)]

@@ -1,0 +1,66 @@
+"""Cross-validation over the labels: every method trained without a fold is asked about that fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semigrad.data.opening import divide
+from semigrad.data.stream import in_order
+from semigrad.fitting.planning import Plan
+from semigrad.folder.saved import load_weights
+from semigrad.run import Run
+from semigrad.training.evaluate import probabilities
+from semigrad.training.parallel import train_all
+from semigrad.training.setup import pick_device
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What models said of labeled examples that they had not seen."""
+
+    predicted: np.ndarray  # (N, classes)
+    labels: np.ndarray  # (N,)
+
+    @property
+    def wrong(self) -> np.ndarray:
+        flags: np.ndarray = self.predicted.argmax(1) != self.labels
+        return flags
+
+    @property
+    def surprise(self) -> float:
+        """Mean negative logarithm of the probability of the label."""
+        given = self.predicted[np.arange(len(self.labels)), self.labels]
+        return float(-np.log(np.maximum(given, np.finfo(float).tiny)).mean())
+
+
+def cross_validate(plan: Plan, place: Path, tell: Callable[[str, int, dict[str, Any]], None]) -> dict[str, Answers]:
+    """Train every method on every fold, several at a time, and gather their answers, fold after fold."""
+    runs = {(method, fold): plan.run(method, fold) for fold in range(plan.folds) for method in plan.methods}
+    folders = {key: place / f"{key[0]}_{key[1]}_{run.key}" for key, run in runs.items()}
+    keys = {path: key for key, path in folders.items()}
+    train_all(
+        {folders[key]: run for key, run in runs.items()}, plan.jobs, lambda path, result: tell(*keys[path], result)
+    )
+    return {
+        method: joined(
+            [held_out_answers(plan, runs[method, fold], folders[method, fold]) for fold in range(plan.folds)]
+        )
+        for method in plan.methods
+    }
+
+
+def held_out_answers(plan: Plan, run: Run, folder: Path) -> Answers:
+    """What the model of a fold says of the labels that were held out of it."""
+    dataset, split = divide(run.data, run, plan.look.dataset)
+    net, _ = load_weights(folder)
+    predicted = probabilities(net, in_order(dataset.train, split.validation, pick_device("cpu")))
+    return Answers(predicted, dataset.labels[split.validation])
+
+
+def joined(parts: list[Answers]) -> Answers:
+    return Answers(np.concatenate([part.predicted for part in parts]), np.concatenate([part.labels for part in parts]))

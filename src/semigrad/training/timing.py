@@ -1,0 +1,47 @@
+"""How long a step takes, measured."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+
+from semigrad.core import Clock
+from semigrad.run import Run
+from semigrad.training.loop import processor_threads
+from semigrad.training.setup import set_up
+from semigrad.training.training import Step
+
+
+def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, float]:
+    """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
+    on the machine hurts all alike. Reads the data."""
+    with processor_threads(1):
+        works = {name: _whole_step(run) for name, run in runs.items()}
+        times: dict[str, list[float]] = {name: [] for name in works}
+        for number in range(rounds + 2):
+            for name, work in works.items():
+                started = time.perf_counter()
+                work()
+                if number >= 2:  # the first are slower
+                    times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def _whole_step(run: Run) -> Callable[[], None]:
+    """Reading the batch, targets, loss, backward pass and averages; the optimizer's own step is the same for all."""
+    setup = set_up(run, "cpu")
+    step, numbers = Step(run.method, setup.net, setup.memory).train(), itertools.count()
+
+    def work() -> None:
+        clock = Clock(next(numbers), run.steps, run.lr, run.seed)
+        batch = next(setup.stream.batches(range(clock.step, clock.step + 1), setup.device))
+        terms, _ = step(batch, clock)
+        step.zero_grad()
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        run.method.update(step.net, step.memory, clock)
+
+    return work
