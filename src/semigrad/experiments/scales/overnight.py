@@ -45,7 +45,7 @@ LOOKS = 100  # steps between looks at the test part, for the curves
 
 _IMAGES: Layer = {"model": {"name": "compact-conv"}, "batch": 64, "warmup": 0.075, "lr": 0.1}
 TINY = Column("Tiny-ImageNet-20", "10%")
-BUDGETS = {"SVHN": 4000, "CIFAR-10": 8000, "Tiny-ImageNet-20": 4000}
+BUDGETS = {"SVHN": 2000, "CIFAR-10": 4000, "Tiny-ImageNet-20": 2000}
 """Steps, cut for SVHN (see docs/results.md); those of Tiny ImageNet are SVHN's, which has as many labels."""
 _OWN: dict[str, Layer] = {"Tiny-ImageNet-20": {"image_size": 32}}
 
