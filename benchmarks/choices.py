@@ -23,7 +23,7 @@ from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.data.split import DataSpec
 from semigrad.experiments.experiment import Column, make_run
-from semigrad.experiments.scales.overnight import images
+from semigrad.experiments.scales.overnight import AS_ORIGINAL, images
 from semigrad.experiments.scales.sources import SOURCES
 from semigrad.experiments.scales.tuned import TUNED_FILE
 from semigrad.folder.metrics import TRAINING_ERROR, read_metrics
@@ -106,17 +106,19 @@ def keep(work: str, data: str, found: Any) -> None:
 
 NETWORKS: dict[str, Layer] = {
     "compact-conv": {},
-    "patches at every pixel": {"stride": 1},
+    "patches two pixels apart, widths 32-64-64": {"stride": 2, "widths": [32, 64, 64], "filters": 32},
+    "all 24 whitening filters": {"filters": 24},
     "no whitening": {"whiten": False},
+    "widths 16-32-64": {"widths": [16, 32, 64]},
+    "widths 24-48-48": {"widths": [24, 48, 48]},
+    "widths 24-64-96": {"widths": [24, 64, 96]},
+    "widths 32-64-64": {"widths": [32, 64, 64]},
     "GELU": {"activation": "gelu"},
     "He et al.'s initial weights": {"initial": "he"},
     "average of each channel": {"top": "average"},
     "BatchNorm's momentum 0.1": {"momentum": 0.1},
     "no dropout": {"drop": 0.0},
     "features not scaled": {"scale": 1.0},
-    "widths 24-48-48": {"widths": [24, 48, 48]},
-    "widths 48-96-96": {"widths": [48, 96, 96]},
-    "widths 32-64": {"widths": [32, 64]},
 }
 """One change each to the network that was taken."""
 
@@ -175,8 +177,9 @@ def fields(options: Options) -> None:
     steps = whole if options.data.startswith("digits") else whole // 4
     candidates = {"digits": DIGITS, "svhn": IMAGES, "cifar10": IMAGES}[DataSpec.parse(options.data).name]
     candidates = {name: tried for name, tried in candidates.items() if not options.only or name in options.only}
+    given = AS_ORIGINAL.get(column_of(DataSpec.parse(options.data)).data, {})
     runs = {
-        (name, number): run_for(options, method={"name": name, **each}, steps=steps)
+        (name, number): run_for(options, method={"name": name, **given.get(name, {}), **each}, steps=steps)
         for name, tried in candidates.items()
         for number, each in enumerate(tried)
     }

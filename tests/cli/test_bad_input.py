@@ -140,7 +140,7 @@ FILES = {
     "a field out of range": ("steps = 0.5\n[model]\ndrop = 2.0", ["steps takes a whole number", "drop must be"]),
     "no field of this method": (
         '[method]\nname = "supervised"\nbeta = 1',
-        ["no field of method supervised", "Known: strong."],
+        ["no field of method supervised", "Known: smoothing, strong."],
     ),
     "no table": ("run = 3", ["must hold a table of settings"]),
 }  # fmt: skip

@@ -52,7 +52,7 @@ def test_the_first_layer_is_that_of_the_data_and_is_not_trained(make_task):
     task = replace(make_task((3, 12, 12)), sample=lambda: images)
     net = CompactConv().build(task)
     first = net.body[0]
-    assert torch.allclose(first.filters, whitening_filters(net.normalize(images), 3, 4, 16))
+    assert torch.allclose(first.filters, whitening_filters(net.normalize(images), 3, 2, 6))
     assert [name for name, _ in first.named_parameters()] == ["bias"]
     assert not torch.equal(first.filters, CompactConv().build(make_task((3, 12, 12))).body[0].filters)
 
@@ -86,8 +86,8 @@ def test_a_picture_of_64_costs_about_as_much_as_one_of_32(make_task):
 
 
 def test_every_pixel_is_seen(make_task):
-    for side in (32, 64, 96, 224):
-        first = CompactConv().build(make_task((1, side, side))).body[0]
+    for side, stride in ((32, 1), (32, 2), (64, 1), (96, 1), (100, 1), (100, 2), (224, 1), (224, 2)):
+        first = CompactConv(stride=stride).build(make_task((1, side, side))).body[0]
         x = torch.zeros(1, 1, side, side, requires_grad=True)
         weights = torch.rand_like(first.filters)
         nn.functional.conv2d(x, weights, None, first.stride, first.padding).sum().backward()
