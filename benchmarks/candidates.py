@@ -103,10 +103,10 @@ IMAGES: Candidates = {
     "co-training": [{}, {"agreement": 3.0}, {"agreement": 1.0}],
     "mean-teacher+fast-swa": [{}, {"weight": 3.0}, {"weight": 10.0}],
     "tnar": [{}, {"entropy": 0.3}, {"tangent": 2.0, "normal": 1.0}],
-    "ada-net": [{}, {"weight": 0.3}, {"weigh_by_lambda": False}],
-    "ada-net+fast-swa": [{}, {"weight": 0.3}, {"weigh_by_lambda": False}],
+    "ada-net": [{}, {"weight": 0.3}, {"gamma": 0.05}],
+    "ada-net+fast-swa": [{}, {"weight": 0.3}, {"gamma": 0.05}],
     "dual-student": [{}, {"stabilization": 10.0}, {"stabilization": 10.0, "threshold": 0.6}],
-    "meta-gradient": [{}, {"weight": 10.0}, {"weight": 10.0, "ramp": 0.4}],
+    "meta-gradient": [{}, {"weight": 10.0}, {"weight": 10.0, "gamma": 0.05}],
     "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}],
     "fixmatch": [{}, {"threshold": 0.8}, {"weight": 0.5}],
 }
