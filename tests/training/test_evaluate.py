@@ -149,7 +149,7 @@ def test_a_saved_run_measures_the_same_again(name, finished, capsys):
     assert cli("evaluate", finished / name, "--threads", "1", "--json") == 0
     shown = capsys.readouterr()
     line = json.loads(shown.out.splitlines()[-1])
-    assert line == {"run": str(finished / name), **result["test"]}
+    assert line == {"run": str(finished / name), "mirrored": False, **result["test"]}
     assert shown.out.startswith(f"test error {result['error']:.2f} %")
     assert shown.err == ""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from semigrad.core import Task
 from semigrad.data.dataset import Dataset
@@ -15,9 +19,14 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import Split
 from semigrad.errors import InputError
 from semigrad.folder.files import read_json
-from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder
+from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
 from semigrad.run import Run, from_layers
+
+LARGEST_EXAMPLE = 10**8
+"""Numbers in one example."""
+SLACK, SMALLEST = 10**7, 1000
+"""Numbers that a network may make beside its weights, and how many a tensor counts for at least."""
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -36,7 +45,10 @@ def load_run(path: Path) -> Run:
     description = read_json(file).get("run")
     if not isinstance(description, dict) or not isinstance(description.get("data"), str):
         raise InputError(f"{file} describes no run.")
-    return from_layers(description["data"], [description])
+    run = from_layers(description["data"], [description])
+    if damage := key_problem(file, run):
+        raise InputError(damage)
+    return run
 
 
 def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
@@ -46,29 +58,64 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
         raise InputError(
             f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
         )
-    config = read_json(folder[CONFIG])
-    try:
-        model, classes, shape = config["model"], tuple(config["classes"]), tuple(config["shape"])
-        blank = (0.0,) * shape[0]  # the real mean and deviation are among the weights
-    except (IndexError, KeyError, TypeError) as error:
-        raise InputError(f"{folder[CONFIG]} is damaged: it must have model, classes and shape.") from error
+    model, classes, shape = _described(folder[CONFIG])
     if model is None:
         raise InputError(
             f"{path} was trained with a network of your own, which only your code can build. In Python: "
             f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
         )
     description = from_layers("", [{"method": "supervised", "model": model}]).model
+    blank = (0.0,) * shape[0]  # the real mean and deviation are among the weights
     task = Task(
         classes=classes, shape=shape, mean=blank, std=blank, labeled=0, unlabeled=0, examples=0, marginal=(),
         fresh=nn.Module,
     )  # fmt: skip
-    net = description.build(task)
     try:
-        net.load_state_dict(load_file(folder[MODEL]))
-    except (RuntimeError, OSError, safetensors.SafetensorError) as error:
+        tensors = load(folder.weights())
+        with Allowance(sum(tensor.numel() for tensor in tensors.values())):
+            net = description.build(task)
+        net.load_state_dict(tensors)
+    except (RuntimeError, ValueError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
     return net, classes
+
+
+def _described(file: Path) -> tuple[Any, tuple[str, ...], tuple[int, ...]]:
+    """Model, classes and shape as config.json has them, each of the kind that it must be."""
+    config = read_json(file)
+    lists = (config.get(name) for name in ("classes", "shape"))
+    classes, shape = (tuple(value) if isinstance(value, list) else () for value in lists)
+    named = bool(classes) and all(isinstance(name, str) for name in classes)
+    measured = len(shape) in (1, 3) and all(type(side) is int and side > 0 for side in shape)
+    if "model" not in config or not named or not measured or math.prod(shape) > LARGEST_EXAMPLE:
+        raise InputError(
+            f"{file} is damaged: it must have model, classes and shape, classes as a list of texts and shape as one or "
+            "three whole numbers."
+        )
+    return config["model"], classes, shape
+
+
+class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside, tensors are made up to a few times the numbers that a file holds: a network that is described as larger
+    than its weights is noticed before it takes the memory that it asks for."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.left = 4 * numbers + SLACK
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch loads its compiler, which takes a second
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Sequence[Any] = (), options: Mapping[str, Any] | None = None
+    ) -> Any:
+        if arguments and isinstance(arguments[0], list | tuple):  # the shape of what is to be made
+            self.left -= max(SMALLEST, math.prod(n for n in arguments[0] if type(n) is int))
+        if self.left < 0:
+            raise ValueError("the network that is described needs more numbers than there are in the file.")
+        return function(*arguments, **(options or {}))
 
 
 @dataclass(frozen=True)
