@@ -9,7 +9,7 @@ import semigrad
 
 LAYERS = [
     {"errors"},
-    {"settings"},
+    {"reading", "settings"},
     {"core"},
     {"augment", "metagrad", "models"},
     {"methods", "data"},

@@ -217,6 +217,7 @@ HARM = {
 def change(path, how):
     content = json.loads(path.read_text())
     how(content)
+    content.pop("checksum", None)  # as an older version wrote it
     path.write_text(json.dumps(content))
 
 
@@ -247,7 +248,9 @@ def test_files_that_are_json_and_wrong_are_damage(case, finished, tmp_path):
     name, harm = WRONG[case]
     folder = shutil.copytree(finished, tmp_path / "run")
     change(folder / name, harm)
-    with pytest.raises(InputError, match=r"is damaged: run.json, result.json or config.json is not as it was written"):
+    with pytest.raises(
+        InputError, match=r"is damaged: (run.json, result.json or config.json is not as it was|.* cannot be right)"
+    ):
         run_page(folder)
 
 

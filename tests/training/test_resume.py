@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from semigrad.errors import InputError
+from semigrad.folder.checkpoint import save
 from semigrad.folder.files import claimed
 from semigrad.folder.run_folder import RunFolder
 from semigrad.settings import Execution
@@ -185,6 +186,11 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
         path.unlink()
     foreign = checkpoints(tmp_path / "other")[-1]
     foreign.rename(tmp_path / "run" / "checkpoints" / foreign.name)
+    with pytest.raises(InputError, match=r"is not of this run: it was written by a run with the key .*Choose another"):
+        go(run, tmp_path / "run", resume=True)
+    old = torch.load(tmp_path / "run" / "checkpoints" / foreign.name, weights_only=True)
+    del old["key"]  # as it was before checkpoints had one
+    save(tmp_path / "run" / "checkpoints", 3, old)
     with pytest.raises(InputError, match=r"is not of this run: .*size mismatch.*Choose another place with --out"):
         go(run, tmp_path / "run", resume=True)
 

@@ -5,6 +5,7 @@ one message, no traceback); 128 + n stopped by signal n."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -67,17 +68,41 @@ def carry_out(given: Sequence[str]) -> int:
 def guarded(work: Callable[[], int]) -> int:
     """The exit code of some work; whatever ends it is said in a few words on stderr."""
     try:
-        code = work()
-        sys.stdout.flush()
+        try:
+            code = work()
+        except SystemExit as left:  # after a help text
+            code = left.code if isinstance(left.code, int) else 0
+        flush_stdout()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to complain of at exit
+        with contextlib.suppress(OSError):
+            flush_stdout()
         return 141
     except (Exception, KeyboardInterrupt) as error:
         code, lines = explain(error)
         for line in lines:
             print(f"semigrad: {line}", file=sys.stderr)
+        with contextlib.suppress(InputError, OSError):
+            flush_stdout()
         return code
+
+
+def flush_stdout() -> None:
+    """Say now what would else be said at exit, where nobody could explain it. There may be no stdout at all."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        forget_stdout()
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InputError(f"Cannot write to stdout: {error.strerror}.") from error
+
+
+def forget_stdout() -> None:
+    """Nothing more to complain of at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: BaseException) -> tuple[int, list[str]]:

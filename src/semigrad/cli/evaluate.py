@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from semigrad.cli.options import POSITIONAL, parse
-from semigrad.settings.fields import Threads, Whole
+from semigrad.settings.fields import Threads, Workers
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Options:
     """Where to compute."""
     threads: Threads | None = None
     """Threads of the processor; none: torch's own choice."""
-    workers: Whole = 2
+    workers: Workers = 2
     """Processes that read ahead where examples are in files."""
     mirrored: bool = False
     """Answer with the mean over each picture and its mirror image: a second figure, not that of the run."""

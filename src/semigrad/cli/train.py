@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from semigrad.cli.options import Line, Option, options_of, show_help, stray_words, values_of
 from semigrad.errors import InputError
+from semigrad.reading import TEXT, read_file
 from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import refuse
 from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS
@@ -83,7 +84,7 @@ def data_of(line: Line, config: dict[str, Any], output: Output, problems: list[s
     given = line.alone[0] if line.alone else config.get("data")
     if given is None and not line.asks_help:
         known = f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}."
-        refuse([*nothing_to_resume(output), known, *problems])
+        refuse([*(nothing_to_resume(output) or [known]), *problems])
     return "digits@40" if given is None else str(given)
 
 
@@ -104,10 +105,10 @@ def nothing_to_resume(output: Output) -> list[str]:
 def read_config(path: Path) -> dict[str, Any]:
     """The content of a TOML file, or of a run.json."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path, TEXT).decode("utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"Cannot read the file {path}: {error.strerror}.") from error
+    except InputError as error:
+        raise InputError(str(error).replace("Cannot read", "Cannot read the file", 1)) from error
     except UnicodeDecodeError as error:
         raise InputError(f"Cannot read the file {path}: it is no text.") from error
     except ValueError as error:

@@ -12,6 +12,7 @@ from semigrad.data.arrays import from_arrays, stack
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.places import missing
 from semigrad.errors import InputError
+from semigrad.reading import TEXT, read_file
 
 PIXELS = 3 * 32 * 32
 OFFICIAL = 50_000
@@ -123,11 +124,13 @@ def _class_names(path: Path, layout: Layout, standard: list[str]) -> tuple[str, 
     if not path.is_file():
         return tuple(standard)
     if layout.label_bytes:
-        names = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+        lines = read_file(path, TEXT).decode("utf-8", errors="replace").splitlines()
+        names = [line.strip() for line in lines if line.strip()]
     else:
         content = pickles.read(path)
-        found = content.get(layout.names_key, []) if isinstance(content, dict) else []
-        names = [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in found]
+        found = content.get(layout.names_key) if isinstance(content, dict) else None
+        given = found if isinstance(found, list) else []
+        names = [name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name) for name in given]
     if len(names) != len(standard):
         raise InputError(f"{path} names {len(names)} classes, expected {len(standard)}; delete it or fetch it again.")
     return tuple(names)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import re
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from semigrad.errors import InputError, unknown
 
 TIMEOUT = 30.0  # seconds without a byte
 CHUNK = 1 << 20
+LARGEST = 4 * 10**9  # bytes; the largest official file has a third of that
 NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
@@ -56,7 +59,7 @@ def download(name: str, root: Path, *, base_urls: Mapping[str, str] | None = Non
     `base_urls` may name another host for a data set, for example a mirror: {"cifar10": "https://mirror/data/"}."""
     if name not in FILES:
         raise InputError(unknown("data set to download", name, FILES))
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, highlight=False)  # names of folders are no markup
     for remote in FILES[name]:
         place = root / remote.place
         if place.is_file() or (place.is_dir() and any(place.iterdir())):
@@ -126,6 +129,8 @@ def _continue(url: str, partial: Path, progress: Progress, task: TaskID) -> None
     headers = {"User-Agent": "semigrad"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    except (UnicodeError, ValueError) as problem:  # it sends us on to an address that is none
+        raise http.client.HTTPException(f"the server's answer makes no sense: {problem}") from None
     except urllib.error.HTTPError as problem:
         if have and problem.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return  # nothing is missing; the hash will tell
@@ -133,13 +138,15 @@ def _continue(url: str, partial: Path, progress: Progress, task: TaskID) -> None
     with response:
         continued = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         start = have if response.status == http.HTTPStatus.PARTIAL_CONTENT and continued else 0
-        length = response.headers.get("Content-Length")
-        total = start + int(length) if length else None
+        length = response.headers.get("Content-Length", "")
+        total = start + int(length) if re.fullmatch("[0-9]{1,15}", length) else None
         progress.update(task, completed=start, total=total)
         with partial.open("ab" if start else "wb") as file:
             while chunk := response.read(CHUNK):
                 file.write(chunk)
                 progress.advance(task, len(chunk))
+                if file.tell() > LARGEST:
+                    raise http.client.HTTPException(f"more than {LARGEST:,} bytes came")
     if total is not None and _size(partial) < total:
         raise ConnectionError(f"the connection ended after {_size(partial):,} of {total:,} bytes")
 
@@ -153,7 +160,7 @@ def _settle(fetched: Path, place: Path) -> None:
         try:
             with tarfile.open(fetched) as archive:
                 archive.extractall(folder, filter="data")  # no links, no paths that lead out, no devices
-        except tarfile.TarError as problem:
+        except (tarfile.TarError, EOFError, ValueError, zlib.error) as problem:
             raise InputError(f"{fetched} cannot be unpacked ({problem}); remove it and try again.") from None
         os.replace(Path(folder) / place.name, place)
     fetched.unlink()

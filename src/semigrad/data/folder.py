@@ -10,6 +10,7 @@ Three layouts are understood; `unlabeled` and the test part may be left out:
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.pictures import find, is_picture, subfolders
 from semigrad.errors import InputError
+from semigrad.reading import TEXT, read_file
 
 TOLERATED_LOSS = 0.03
 UNLABELED = ("", "-1")
@@ -143,8 +145,8 @@ def _by_table(path: Path, table: Path) -> Listing:
 def _read_table(table: Path, images: set[str]) -> dict[str, str]:
     """Label by file name; every name must be that of a picture beside the table, and stand there once."""
     try:
-        with table.open(newline="", encoding="utf-8-sig") as file:
-            header, *rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True) if row] or [[]]
+        file = io.StringIO(read_file(table, TEXT).decode("utf-8-sig"), newline="")
+        header, *rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True) if row] or [[]]
     except (csv.Error, UnicodeDecodeError) as problem:
         raise InputError(f"{table} is not a readable CSV file in UTF-8 ({problem}).") from None
     if header != ["file", "label"]:

@@ -23,6 +23,7 @@ from torch import Tensor
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.pictures import Box, centered, cut, decode, find, quiet, subfolders
 from semigrad.errors import InputError
+from semigrad.reading import TEXT, read_file
 
 USUAL_SIZE = 224
 MEAN = (0.485, 0.456, 0.406)
@@ -214,7 +215,7 @@ def _fingerprint(*parts: Files | None) -> str:
 def _class_names(path: Path, folders: list[str]) -> tuple[str, ...]:
     """The first of each class's names; where two classes share it, with the folder behind it ("crane (n02012849)").
     The folder alone where the file has no line for it, or is not there."""
-    lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
+    lines = read_file(path, TEXT).decode("utf-8", errors="replace").splitlines() if path.is_file() else []
     split = [re.split(r"\t|,|\s", line.strip(), maxsplit=1) for line in lines]
     given = {key: name.split(",")[0].strip() for key, *rest in split for name in rest}
     names = {folder: given.get(folder) or folder for folder in folders}

@@ -7,15 +7,18 @@ x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 o
 from __future__ import annotations
 
 import itertools
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset, Request
 from semigrad.errors import InputError, unknown
+from semigrad.reading import open_file
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
 UNLABELED = ("", "-1")
@@ -45,11 +48,11 @@ def load(request: Request) -> Dataset:
 def look(path: Path) -> tuple[int, ...] | None:
     """The shape of one example, (C, H, W) or (D,), read from the header of x alone; None where there is none."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("x.npy") as file:
+        with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open("x.npy") as file:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             _, *shape = read(file)[0]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+    except Exception:  # an archive from anywhere can raise almost anything
         return None  # reading the data will say what is wrong
     if len(shape) == 2:
         return 1, *shape
@@ -61,7 +64,8 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of an .npz by name, of which only these are known; that of an .npy is the first of them. Without
     pickles: an archive from somewhere can run nothing."""
     try:
-        with path.open("rb") as file:  # numpy leaves a damaged archive open if it opened it itself
+        with open_file(path) as file:  # numpy leaves a damaged archive open if it opened it itself
+            _check_size(path, file)
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 if path.suffix == ".npy":
@@ -71,11 +75,40 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             problems += [f"{path}: the array {names[0]!r} is missing."] if names[0] not in archive.files else []
             if problems:
                 raise InputError(problems)
-            return {key: archive[key] for key in archive.files if key in names}
+            return {key: _array(key, archive[key]) for key in archive.files if key in names}
     except InputError:
         raise
     except Exception as problem:  # zip, zlib, header and object-array errors have no common class
-        raise InputError(f"{path} is not a readable .npz archive of plain arrays ({problem}).") from None
+        reason = str(problem).partition("\n")[0] or type(problem).__name__
+        raise InputError(f"{path} is not a readable .npz archive of plain arrays ({reason}).") from None
+
+
+def _array(key: str, content: object) -> np.ndarray:
+    if not isinstance(content, np.ndarray):  # numpy gives the bytes of a member that is no array
+        raise ValueError(f"{key!r} is no array")
+    return content
+
+
+def _check_size(path: Path, file: BinaryIO) -> None:
+    """Refuse an archive that says that it is larger than memory: a small one can hold that much, of zeros."""
+    if not zipfile.is_zipfile(file):
+        size = os.fstat(file.fileno()).st_size
+    else:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    file.seek(0)
+    if size > (most := memory() // 2):
+        raise InputError(
+            f"{path} holds arrays of {size / 1e9:.1f} GB, more than half of the memory here ({most / 1e9:.1f} GB). "
+            "Give fewer examples, or smaller ones."
+        )
+
+
+def memory() -> int:
+    """Bytes that this machine has; where it does not say, 16 GB."""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 16 * 10**9
 
 
 def _check_shapes(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,14 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What a file may hold, whatever its name is: some of Pillow's other formats start programs of their own."""
+MOST_PIXELS = 50_000_000
+"""Of a picture; decoding takes up to 16 bytes for each."""
+LARGE = 8_000_000
+"""Pixels above which pictures are decoded one at a time."""
+
+_alone = threading.Lock()
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom of a part of a picture, in its pixels."""
@@ -65,11 +75,13 @@ def decode(path: str, gray: bool = False, enough: int | None = None) -> Image.Im
 
     A JPEG may be decoded at a half, a quarter or an eighth of its size, as long as both edges keep `enough` pixels."""
     with _opened(path) as image:
+        large = math.prod(image.size) > LARGE
         if enough is not None:
             image.draft(None, (enough, enough))
-        image.load()
-        ImageOps.exif_transpose(image, in_place=True)
-        return _eight_bit(image).convert("L" if gray else "RGB")
+        with _alone if large else contextlib.nullcontext():
+            image.load()
+            ImageOps.exif_transpose(image, in_place=True)
+            return _eight_bit(image).convert("L" if gray else "RGB")
 
 
 def cut(picture: Image.Image, box: Box, size: int) -> np.ndarray:
@@ -91,9 +103,13 @@ def _opened(path: str) -> Image.Image:
     if not os.path.isfile(path):  # opening a pipe would wait for ever
         raise OSError("not a file")
     try:
-        return Image.open(path)
+        image = Image.open(path, formats=FORMATS)
     except UnidentifiedImageError:
         raise OSError("no known picture format") from None
+    if math.prod(image.size) > MOST_PIXELS:
+        image.close()
+        raise OSError(f"{image.width:,} x {image.height:,} pixels, more than {MOST_PIXELS:,}")
+    return image
 
 
 def _gray(image: Image.Image) -> bool:

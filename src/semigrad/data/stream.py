@@ -6,23 +6,20 @@ every example once, 24 twice). There is no state to save, so a run can stop and 
 from __future__ import annotations
 
 import dataclasses
-import signal
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from semigrad.augment import Corruption
 from semigrad.core import Batch, generator
+from semigrad.data.ahead import read_ahead
 from semigrad.data.dataset import Dataset, Examples, InMemory, ready
 from semigrad.data.split import Split
 from semigrad.data.views import VIEWS, Sight
-from semigrad.errors import InputError, unknown
+from semigrad.errors import unknown
 from semigrad.settings.fields import refuse
 
 
@@ -82,7 +79,7 @@ class Stream:
         processes, whose number changes nothing."""
         source: Iterable[Batch] = (self[step] for step in steps)
         if self.dataset.train.streamed:
-            source = _read_ahead(self, steps, workers)
+            source = read_ahead(self, steps, workers)
         for batch in source:
             moved = dataclasses.replace(
                 batch,
@@ -122,50 +119,6 @@ def in_order(
     numbers = range(-(-len(positions) // size))
     source: Iterable[Tensor] = (slices[number] for number in numbers)
     if examples.streamed:
-        source = _read_ahead(slices, numbers, workers)
+        source = read_ahead(slices, numbers, workers)
     for rows in source:
         yield ready(rows, device)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Guarded:
-    """Items whose problems come back as values: torch would wrap what a worker raises in its traceback."""
-
-    items: Stream | _Slices
-
-    def __getitem__(self, number: int) -> Batch | Tensor | InputError:
-        try:
-            return self.items[number]
-        except InputError as error:
-            return error
-
-
-def _read_ahead(items: Stream | _Slices, numbers: range, workers: int) -> Iterator[Any]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores can be meant
-        loader: DataLoader[Any] = DataLoader(
-            _Guarded(items),  # type: ignore[arg-type]
-            batch_size=None,
-            sampler=numbers,
-            num_workers=workers,
-            worker_init_fn=_leave_signals_to_the_parent,
-            collate_fn=_as_it_is,
-        )
-        read = iter(loader)
-    try:
-        for item in read:
-            if isinstance(item, InputError):
-                raise item
-            yield item
-    finally:
-        del read  # ends the workers: a traceback that is kept would keep them too, to the end of the process
-
-
-def _as_it_is(item: Any) -> Any:
-    return item
-
-
-def _leave_signals_to_the_parent(worker: int) -> None:
-    """A signal to the whole process group is for the parent to act on; it ends its workers itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -24,7 +24,7 @@ from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Place, Scale
 from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import ERRORS, read_metrics
-from semigrad.folder.run_folder import METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.run_folder import METRICS, RUN, RunFolder
 from semigrad.folder.saved import load_run
 from semigrad.run import Run, from_layers
 from semigrad.training.facts import is_part
@@ -208,7 +208,7 @@ def record_of(folder: Path) -> Record:
     run, here = portable(load_run(folder)), RunFolder(folder)
     if not here.finished:
         raise InputError(f"{folder} holds an unfinished run. Go on with semigrad train --resume --out {folder}.")
-    written, result = read_json(here[RUN]), read_json(here[RESULT])
+    written, result = read_json(here[RUN]), here.result()
     try:
         environment = {**written["environment"], "resumed_in": written.get("resumed_in", [])}
         own = {"own_network": name} if (name := written.get("own_network")) else {}
@@ -249,7 +249,8 @@ def _short(value: float) -> float:
 
 def _without_large_confusion(result: dict[str, Any]) -> dict[str, Any]:
     def small(part: Any) -> Any:
-        large = isinstance(part, dict) and len(part.get("confusion") or []) > LARGEST_CONFUSION
+        confusion = part.get("confusion") if isinstance(part, dict) else None
+        large = isinstance(confusion, dict) or len(confusion or []) > LARGEST_CONFUSION
         return {**part, "confusion": None} if large else part
 
     return {name: small(part) for name, part in result.items()}

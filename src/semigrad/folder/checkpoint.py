@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import math
 import pickle
 import re
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from torch import Tensor
 
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, make_folder, write_whole
+from semigrad.reading import read_file
 
 _NAME = re.compile(r"(?P<step>\d+)-(?P<digest>[0-9a-f]{16})\.pt")
 State = dict[str, Any]
@@ -58,16 +61,41 @@ def load_newest(folder: Path, tell: Callable[[str], None]) -> State | None:
 
 def _load(path: Path) -> State:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"Cannot read the checkpoint {path}: {error.strerror}. Nothing was changed.") from error
+        content = read_file(path)
+    except InputError as error:
+        reason = str(error).replace("Cannot read", "Cannot read the checkpoint", 1)
+        raise InputError(f"{reason} Nothing was changed.") from error
     if not path.name.endswith(f"-{_digest(content)}.pt"):
         raise ValueError("its content does not match its checksum")
+    _check_archive(content)
     with warnings.catch_warnings(action="ignore"):  # of foreign files; that they are refused says enough
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     if not isinstance(state, dict):
         raise ValueError("it holds no state of a run")
     return state
+
+
+def _check_archive(content: bytes) -> None:
+    """Only archives as torch writes them, with nothing compressed: what they take in memory is what they take here."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            packed = [member for member in archive.infolist() if member.compress_type != zipfile.ZIP_STORED]
+            larger = sum(member.file_size for member in archive.infolist()) > len(content)
+    except zipfile.BadZipFile as error:
+        raise ValueError("it is no archive of tensors, and is not loaded") from error
+    if packed or larger:
+        raise ValueError("it would grow when it is read, and is not loaded")
+
+
+def check_progress(state: State, key: str, first: int, last: int) -> None:
+    """Raise where a state is not one of the run with this key, between its first and its last step."""
+    done, seconds = state["done"], state["seconds"]
+    if state.get("key", key) != key:
+        raise ValueError(f"it was written by a run with the key {state['key']!r}, and this one has {key!r}.")
+    if type(done) is not int or not first <= done <= last:
+        raise ValueError(f"it stands at step {done!r}, and the run goes from {first} to {last}.")
+    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+        raise ValueError(f"it took {seconds!r} seconds.")
 
 
 def _reason(error: Exception) -> str:

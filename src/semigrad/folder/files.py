@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.errors import Busy, InputError
+from semigrad.reading import TEXT, parse_json, read_file
 
 PARTIAL = ".partial"
 
@@ -40,12 +41,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The table in a JSON file that we wrote; anything else is the user's problem to know of."""
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    except ValueError as error:
-        raise InputError(f"Cannot read {path}: it is no JSON ({error}).") from error
+    content = parse_json(path, read_file(path, TEXT))
     if not isinstance(content, dict):
         raise InputError(f"Cannot read {path}: it does not hold a table of names and values.")
     return content

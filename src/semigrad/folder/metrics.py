@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.folder.files import cannot_write, sync, write_whole
+from semigrad.reading import TEXT, read_file
 
 Line = Mapping[str, float]
 
@@ -34,6 +35,7 @@ ERRORS = {
     TRAINING_ERROR: Figure("labeled training examples", "error on labeled training examples"),
 }
 """Errors in per cent, measured on the way."""
+MOST_STEPS = 10**13  # those of a run and of what it prepares
 OWN_NAMES = {*OF_EVERY_LINE, *PSEUDO_LABELS, *ERRORS}
 """Names that no term of a method may have."""
 
@@ -95,17 +97,26 @@ class Metrics:
         return {"sums": dict(self.sums), "counts": dict(self.counts)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self.sums, self.counts = dict(state["sums"]), dict(state["counts"])
+        sums, counts = dict(state["sums"]), dict(state["counts"])
+        if sums.keys() != counts.keys() or not all(type(value) is float for value in sums.values()):
+            raise ValueError("its sums of figures cannot be right.")
+        if not all(type(count) is int and count > 0 for count in counts.values()):
+            raise ValueError("its counts of figures cannot be right.")
+        self.sums, self.counts = sums, counts
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The sound lines of metrics.jsonl, whatever happened to the others."""
     lines = []
-    for raw in path.read_bytes().splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):
+    for raw in read_file(path, TEXT).splitlines() if path.exists() else []:
+        with contextlib.suppress(RecursionError, ValueError):
             line = json.loads(raw)
-            lines += [line] if isinstance(line, dict) and isinstance(line.get("step"), int) else []
+            lines += [line] if isinstance(line, dict) and _is_step(line.get("step")) else []
     return lines
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) <= MOST_STEPS
 
 
 @contextlib.contextmanager

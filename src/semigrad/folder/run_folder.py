@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from torch import nn
 
 from semigrad.core import Task
 from semigrad.errors import InputError
+from semigrad.folder.figures import checksum, lines_of, result_problem, sha256
 from semigrad.folder.files import PARTIAL, read_json, write_json, write_whole
+from semigrad.reading import read_file
 from semigrad.run import Run, from_layers
 
 RUN, METRICS, RESULT = "run.json", "metrics.jsonl", "result.json"
@@ -37,6 +39,7 @@ def default_folder(run: Run) -> Path:
 @dataclass
 class RunFolder:
     path: Path
+    begun: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # what `begin` found or wrote
 
     def __getitem__(self, name: str) -> Path:
         return self.path / name
@@ -48,7 +51,7 @@ class RunFolder:
     @property
     def date(self) -> datetime.datetime:
         """When the run was finished; where its result does not say, when that was written."""
-        if isinstance(said := read_json(self[RESULT]).get("finished"), str):
+        if isinstance(said := self.result().get("finished"), str):
             try:
                 return datetime.datetime.fromisoformat(said)
             except ValueError as error:
@@ -66,6 +69,8 @@ class RunFolder:
                 f"{self.path} holds another run ({'; '.join(differing)}). Choose another place with --out, or give the "
                 "same settings."
             ]
+        if damage := key_problem(self[RUN], run):
+            return [damage]
         if resume:
             return []
         state, advice = ("a finished run", "") if self.finished else ("an unfinished run", ", or go on with --resume")
@@ -83,9 +88,10 @@ class RunFolder:
         """Write down what is run with which `facts`, or compare with what was written; returns what a resuming user
         should know."""
         if not self[RUN].exists():
-            write_json(self[RUN], {"run": run.to_dict(), "key": run.key, **found})
+            self.begun = {"run": run.to_dict(), "key": run.key, **found}
+            write_json(self[RUN], self.begun)
             return []
-        written = read_json(self[RUN])
+        self.begun = written = read_json(self[RUN])
         for name, what in {"data": "data", "split": "split", "own_network": "network"}.items():
             if differing := list(differences(written.get(name), _as_far_as_known(found[name], written.get(name)))):
                 raise InputError(
@@ -95,20 +101,72 @@ class RunFolder:
         changed = list(differences(written.get("environment"), found["environment"]))
         if not changed or self.finished:
             return []
-        resumed = [*written.get("resumed_in", []), found["environment"]]
-        write_json(self[RUN], {**written, "resumed_in": resumed})
+        before = written.get("resumed_in")
+        resumed = [*(before if isinstance(before, list) else []), found["environment"]]
+        self.begun = {**written, "resumed_in": resumed}
+        write_json(self[RUN], self.begun)
         return [f"The run was begun elsewhere ({'; '.join(changed)}): results may differ in the last bits."]
 
-    def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, **more: float | None) -> None:
-        """Weights and what is needed to use them; nothing of when, where or under which name they were made.
-        `model` is None for a network that is not one of ours; `more` stands in config.json too."""
+    def keep_description(self) -> None:
+        """Write down again what is run where somebody took it away: without it, all the rest is of no use."""
+        if self.begun and not self[RUN].exists():
+            write_json(self[RUN], self.begun)
+
+    def write_model(
+        self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, key: str, **more: float | None
+    ) -> str:
+        """Weights and what is needed to use them, and to know them again; nothing of when, where or under which name
+        they were made. `model` is None for a network that is not one of ours; `more` stands in config.json too. Returns
+        the hash of the weights."""
         tensors = {name: value.detach().cpu().contiguous().clone() for name, value in net.state_dict().items()}
-        write_whole(self[MODEL], to_safetensors(tensors))
-        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape, **more})
+        content = to_safetensors(tensors)
+        described = {"model": model, "classes": task.classes, "shape": task.shape, **more, "key": key}
+        write_whole(self[MODEL], content)
+        write_json(self[CONFIG], {**described, "sha256": sha256(content)})
+        return sha256(content)
 
     def set_temperature(self, temperature: float | None) -> None:
         """How sure the model may be, where that was found out after it was written."""
         write_json(self[CONFIG], {**read_json(self[CONFIG]), "temperature": temperature})
+
+    def weights(self) -> bytes:
+        """The content of the model's file; raises where it is not what was written."""
+        content, config = read_file(self[MODEL]), read_json(self[CONFIG])
+        result = self.result() if self[RESULT].exists() else {}
+        for file, said in ((CONFIG, config.get("sha256")), (RESULT, result.get("model"))):
+            if said not in (None, sha256(content)):
+                raise InputError(
+                    f"{self[MODEL]} is damaged, or of another run: it is not the file whose hash is in {file}."
+                )
+        run = read_json(self[RUN]) if self[RUN].exists() else {}  # a model that was handed on comes without
+        if (key := config.get("key")) not in (None, run.get("key", key)):
+            raise InputError(f"{self[MODEL]} is of another run: {CONFIG} has the key {key!r}, and {RUN} another.")
+        return content
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        write_whole(self[RESULT], lines_of({**result, "checksum": checksum(result)}))
+
+    def result(self) -> dict[str, Any]:
+        """The content of result.json; raises where it is not what was written."""
+        content = read_json(self[RESULT])
+        said = content.pop("checksum", None)
+        problem = "its checksum is another" if said not in (None, checksum(content)) else result_problem(content)
+        if problem:
+            raise InputError(
+                f"{self[RESULT]} is damaged: {problem}. Take it away, and semigrad train --resume --out {self.path} "
+                "writes it again from the last checkpoint."
+            )
+        return content
+
+
+def key_problem(file: Path, run: Run) -> str | None:
+    """A sentence where run.json says that its settings, those of this run, were others when it was written."""
+    if (key := read_json(file).get("key", run.key)) == run.key:
+        return None
+    return (
+        f"{file} is damaged: the settings in it are those of a run with the key {run.key}, and it was written with "
+        f"the key {key!r}. Bring back what it said, or train anew elsewhere."
+    )
 
 
 def _as_far_as_known(here: Any, there: Any) -> Any:

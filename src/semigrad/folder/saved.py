@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from semigrad.core import Task
 from semigrad.data.dataset import Dataset
@@ -18,11 +19,15 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import Split
 from semigrad.errors import InputError
 from semigrad.folder.files import read_json
-from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder
+from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
 from semigrad.run import Run, from_layers
 
-LARGEST_SIDE = 1_000_000  # features, or pixels of a side: what is declared must not exhaust the memory
+LARGEST_EXAMPLE = 10**8
+"""Numbers in one example."""
+LARGEST_TEMPERATURE = 1000.0
+SLACK, SMALLEST = 10**7, 1000
+"""Numbers that a network may make beside its weights, and how many a tensor counts for at least."""
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -41,7 +46,10 @@ def load_run(path: Path) -> Run:
     description = read_json(file).get("run")
     if not isinstance(description, dict) or not isinstance(description.get("data"), str):
         raise InputError(f"{file} describes no run.")
-    return from_layers(description["data"], [description])
+    run = from_layers(description["data"], [description])
+    if damage := key_problem(file, run):
+        raise InputError(damage)
+    return run
 
 
 @dataclass(frozen=True)
@@ -80,35 +88,61 @@ def load_weights(path: Path) -> tuple[Network, Form]:
         classes=form.classes, shape=form.shape, mean=blank, std=blank, labeled=0, unlabeled=0, examples=0, marginal=(),
         fresh=nn.Module,
     )  # fmt: skip
-    net = description.build(task)
     try:
-        net.load_state_dict(load_file(folder[MODEL]))
-    except (RuntimeError, OSError, safetensors.SafetensorError) as error:
+        tensors = load(folder.weights())
+        with Allowance(sum(tensor.numel() for tensor in tensors.values())):
+            net = description.build(task)
+        net.load_state_dict(tensors)
+    except (RuntimeError, ValueError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
     return net, form
 
 
 def load_form(path: Path) -> Form:
-    """What config.json says; what an older one does not say has its default."""
+    """What config.json says, each of the kind that it must be; what an older one does not say has its default."""
     file = RunFolder(path)[CONFIG]
     config = read_json(file)
-    try:
-        form = Form(
-            config["model"], tuple(config["classes"]), tuple(config["shape"]), config.get("seen", 1.0),
-            config.get("temperature"),
-        )  # fmt: skip
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{file} is damaged: it must have model, classes and shape.") from error
-    sound = (
-        all(isinstance(name, str) for name in form.classes) and len(form.classes) > 0,
-        all(type(side) is int and 0 < side <= LARGEST_SIDE for side in form.shape) and len(form.shape) in (1, 3),
-        isinstance(form.seen, int | float) and 0 < form.seen <= 1,
-        form.temperature is None or (isinstance(form.temperature, int | float) and 0 < form.temperature < math.inf),
-    )
-    if not all(sound):
-        raise InputError(f"{file} is damaged: classes are names, the shape is that of one example.")
-    return form
+    lists = (config.get(name) for name in ("classes", "shape"))
+    classes, shape = (tuple(value) if isinstance(value, list) else () for value in lists)
+    named = bool(classes) and all(isinstance(name, str) for name in classes)
+    measured = len(shape) in (1, 3) and all(type(side) is int and side > 0 for side in shape)
+    if "model" not in config or not named or not measured or math.prod(shape) > LARGEST_EXAMPLE:
+        raise InputError(
+            f"{file} is damaged: it must have model, classes and shape, classes as a list of texts and shape as one or "
+            "three whole numbers."
+        )
+    seen, temperature = config.get("seen", 1.0), config.get("temperature")
+    if not _within(seen, 1.0) or not (temperature is None or _within(temperature, LARGEST_TEMPERATURE)):
+        raise InputError(f"{file} is damaged: seen is a share and temperature a number above 0, or null.")
+    return Form(config["model"], classes, shape, seen, temperature)
+
+
+def _within(value: Any, most: float) -> bool:
+    """Whether it is a number above 0 and not above `most`."""
+    return isinstance(value, int | float) and 0 < value <= most
+
+
+class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside, tensors are made up to a few times the numbers that a file holds: a network that is described as larger
+    than its weights is noticed before it takes the memory that it asks for."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.left = 4 * numbers + SLACK
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch loads its compiler, which takes a second
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Sequence[Any] = (), options: Mapping[str, Any] | None = None
+    ) -> Any:
+        if arguments and isinstance(arguments[0], list | tuple):  # the shape of what is to be made
+            self.left -= max(SMALLEST, math.prod(n for n in arguments[0] if type(n) is int))
+        if self.left < 0:
+            raise ValueError("the network that is described needs more numbers than there are in the file.")
+        return function(*arguments, **(options or {}))
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,13 @@ from torch.nn import functional as F
 
 from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Custom, Divergence, as_divergence
 from semigrad.core.ops import clip_to_simplex, onto_plane, project_to_simplex
+from semigrad.errors import InputError
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
     Mode,
     Outer,
     Problem,
+    check_rate,
     check_word,
     undisturbed,
 )  # fmt: skip
@@ -116,6 +118,8 @@ def meta_pseudo_labels(
     check_word("scale", scale, Scale)
     check_word("projection", project or "none", Projection)
     beta = lr if beta is None else beta
+    check_rate("lr", lr)
+    check_rate("beta", beta)
     step = beta if scale == "printed" else lr * beta / len(u)
     with pose(net, x, y, u, lr=lr, **options) as problem:
         if step == 0:  # what is not moved is not projected either: β = 0 leaves a host's targets to the bit
@@ -170,6 +174,9 @@ def pose(
     optimizer: torch.optim.Optimizer | None = None,
 ) -> Iterator[Problem]:
     """The meta step's problem, with the network in the right mode as long as it is open."""
+    check_rate("lr", lr)
+    if len(x) == 0 or len(u) == 0:
+        raise InputError(f"A meta step needs labeled and unlabeled examples; given: {len(x)} and {len(u)}.")
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else target.detach()
     with undisturbed(net, mode, u.device) as masks:

@@ -138,6 +138,12 @@ def plain_attention() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
+def check_rate(name: str, given: object) -> None:
+    """Refuse a rate that is negative, not finite or no number: with it, no label would mean anything."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
+        raise InputError(f"{name} must be a number, finite and not negative; given: {given!r}.")
+
+
 def check_word(kind: str, given: object, words: object) -> None:
     """Refuse what is not among the words of a `Literal`: a misspelled one must not pass for the other."""
     if given not in get_args(words):

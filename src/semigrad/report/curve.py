@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from semigrad.folder.files import read_json
 from semigrad.folder.metrics import read_metrics
-from semigrad.folder.run_folder import METRICS, RESULT, RUN
+from semigrad.folder.run_folder import METRICS, RESULT, RUN, RunFolder
 from semigrad.report.drawing.raster import save_png
 from semigrad.report.drawing.standalone import stacked
 from semigrad.report.drawing.svg import heading
@@ -25,7 +25,7 @@ def learning_curve(folder: Path) -> Path:
 
 def curve_drawing(folder: Path) -> Element:
     """Measured errors, loss terms and the quality of pseudo-labels over the steps, as far as the run has them."""
-    lines, content, result = read_metrics(folder / METRICS), _content(folder / RUN), _content(folder / RESULT)
+    lines, content, result = read_metrics(folder / METRICS), _content(folder / RUN), _result(folder)
     charts = error_curves(lines, result) + term_curves(lines) + pseudo_label_curves(lines)
     notes = _notes(content, result) + ([] if charts else ["nothing recorded yet"])
     return stacked([heading(_title(folder, content), notes), *(chart.svg for chart in charts)])
@@ -42,6 +42,11 @@ def _notes(content: Mapping[str, Any], result: Mapping[str, Any]) -> list[str]:
     data, error = content.get("data", {}), error_words(result)
     part = [f"data: {data['title']}"] if is_part(data) else []
     return part + ([f"test error {error.figure}", error.interval] if error else [])
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    here = RunFolder(folder)
+    return here.result() if here[RESULT].exists() else {}
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def run_context(folder: Path, run: Run | None = None) -> dict[str, Any]:
 def _run_context(folder: Path, run: Run) -> dict[str, Any]:
     here = RunFolder(folder)
     content, lines = read_json(here[RUN]), read_metrics(here[METRICS])
-    result = read_json(here[RESULT]) if here.finished else {}
+    result = here.result() if here.finished else {}
     sections = [whole("curves", "How training went", lambda: run_parts.curves(lines, result))]
     inside, other_data = _look(folder, run, sections[0])
     sentence, command = again(run, content.get("own_network"), other_data)
@@ -136,7 +136,7 @@ def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
         .render(**context, style=style, script=script, policy=policy, version=semigrad.__version__)
     )
     make_folder(path.parent)
-    write_whole(path, page.encode())
+    write_whole(path, page.encode(errors="replace"))  # names of files need not be text
     return path
 
 

@@ -41,6 +41,9 @@ Whole = Annotated[int, Range("at least 0", lambda value: value >= 0), MOST]
 Threads = Annotated[
     int, Range("at least 1", lambda value: value >= 1), Range("at most 1024", lambda value: value <= 1024)
 ]
+Workers = Annotated[
+    int, Range("at least 0", lambda value: value >= 0), Range("at most 256", lambda value: value <= 256)
+]
 Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value < math.inf)]
 NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
 LARGEST = Range("at most 10^30", lambda value: not value > 1e30)  # single precision ends at 10^38
@@ -127,6 +130,12 @@ def type_problems(cls: type, values: Mapping[str, Any], prefix: str) -> list[str
         for name, value in values.items()
         if name in hints and not matches(value, hints[name])
     ]
+
+
+def kind_problems(settings: Any, cls: type) -> list[str]:
+    """The same for the fields of a dataclass that were not read from words or a file; a list will do for a tuple."""
+    given = {name: getattr(settings, name) for name in hints_of(cls)}
+    return type_problems(cls, {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}, "")
 
 
 def exact(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:

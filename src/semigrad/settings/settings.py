@@ -18,6 +18,8 @@ from semigrad.settings.fields import (
     ShareBelowOne,
     Threads,
     Whole,
+    Workers,
+    kind_problems,
     value_problems,
 )
 from semigrad.settings.optimizers import OPTIMIZERS
@@ -106,6 +108,8 @@ class Settings:
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""
+        if odd := kind_problems(self, Settings):
+            return odd
         lengths = [length(milestone, max(self.steps, 1)) for milestone in self.milestones]
         with_nesterov = [name for name, optimizer in OPTIMIZERS.items() if optimizer.nesterov]
         falls = self.schedule in ("linear", "gaussian")
@@ -158,7 +162,7 @@ class Execution:
     """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
     threads: Threads | None = None
     """Threads of the processor; None: torch's own choice. Bit-identical results need the same number."""
-    workers: Whole = 2
+    workers: Workers = 2
     """Processes that read ahead where examples are in files."""
     checkpoint_every: Count = 100
     """Steps between checkpoints; more where writing would take over 2 % of the time."""
@@ -169,4 +173,4 @@ class Execution:
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""
-        return value_problems(self)
+        return kind_problems(self, Execution) or value_problems(self)

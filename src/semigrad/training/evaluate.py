@@ -18,11 +18,18 @@ from semigrad.data.opening import tell_apart
 from semigrad.data.split import Split
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
+from semigrad.folder.run_folder import RESULT, RunFolder
 from semigrad.folder.saved import load_model, load_run, open_again
 from semigrad.training.calibration import temperature
 from semigrad.training.setup import pick_device
 
 BINS = 15
+LARGEST_MATRIX = 120
+"""Classes; the matrix of 3,000 would be 9 million numbers, nearly all of them 0."""
+
+Confusion = list[list[int]] | dict[str, list[int]]
+"""How often each class was answered with each: a matrix with a row for each true class, or, for many classes, those of
+its entries that are not 0, as lists under the names `true`, `answer` and `count`."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Evaluation:
     error_interval: tuple[float, float]  # Wilson's 95 % interval over the examples, not over seeds
     error_top5: float | None  # where there are more than 5 classes
     calibration_error: float  # expected calibration error over 15 bins, in per cent
-    confusion: list[list[int]]  # rows: true class, columns: answer
+    confusion: Confusion
     reliability: list[Bin]  # the bins that hold any answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +131,20 @@ def evaluate_again(
     if mirrored and not dataset.train.mirrored:
         raise InputError(f"{run.data} are not mirrored: a mirror image may be of another class. Leave --mirrored away.")
     answering = Mirrored(net) if mirrored else net
-    return measure_test(answering.to(device), dataset, device, workers)
+    found = measure_test(answering.to(device), dataset, device, workers)
+    if not changed and not mirrored:
+        compare_with_record(RunFolder(path), found, tell)
+    return found
+
+
+def compare_with_record(folder: RunFolder, found: Evaluation, tell: Callable[[str], None]) -> None:
+    """`tell` hears where the error is not the one that was measured after training."""
+    recorded = folder.result()["test"] if folder.finished else None
+    if recorded and abs(recorded["error"] - found.error) > 1e-9:
+        tell(
+            f"{folder[RESULT]} says {recorded['error']:.2f} %, and {found.error:.2f} % is what is measured now: on "
+            "another device, with another version, or somebody changed a file."
+        )
 
 
 def _measure(
@@ -151,8 +171,6 @@ def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
     answers = predicted.argmax(1)
     wrong = int((answers != labels).sum())
     top5 = np.argpartition(-predicted, 4, axis=1)[:, :5] if classes > 5 else None
-    confusion = np.zeros((classes, classes), np.int64)
-    np.add.at(confusion, (labels, answers), 1)
     low, high = wilson(wrong, count)
     return Evaluation(
         examples=count,
@@ -160,9 +178,31 @@ def evaluate(predicted: np.ndarray, labels: np.ndarray) -> Evaluation:
         error_interval=(100 * low, 100 * high),
         error_top5=None if top5 is None else 100 * float((top5 != labels[:, None]).all(1).mean()),
         calibration_error=100 * calibration_error(predicted.max(1), answers == labels),
-        confusion=confusion.tolist(),
+        confusion=confusion_of(labels, answers, classes),
         reliability=reliability(predicted.max(1), answers == labels),
     )
+
+
+def confusion_of(labels: np.ndarray, answers: np.ndarray, classes: int) -> Confusion:
+    """labels, answers (N,) class numbers."""
+    if classes <= LARGEST_MATRIX:
+        matrix = np.zeros((classes, classes), np.int64)
+        np.add.at(matrix, (labels, answers), 1)
+        rows: list[list[int]] = matrix.tolist()
+        return rows
+    places, counts = np.unique(labels * classes + answers, return_counts=True)
+    return {
+        "true": (places // classes).tolist(), "answer": (places % classes).tolist(), "count": counts.tolist(),
+    }  # fmt: skip
+
+
+def entries_of(confusion: Confusion) -> np.ndarray:
+    """(N, 3) true class, answer and count, of every entry that is not 0."""
+    if isinstance(confusion, dict):
+        return np.array([confusion[name] for name in ("true", "answer", "count")], np.int64).T
+    matrix = np.array(confusion, np.int64)
+    true, answer = matrix.nonzero()
+    return np.stack([true, answer, matrix[true, answer]], 1)
 
 
 def wilson(events: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import nn
 
 from semigrad.data.dataset import Dataset
-from semigrad.folder.files import claimed, make_folder, read_json, write_json
+from semigrad.folder.files import claimed, make_folder
 from semigrad.folder.metrics import require_tensorboard
-from semigrad.folder.run_folder import MODEL, RESULT, RunFolder
+from semigrad.folder.run_folder import RunFolder
 from semigrad.models.adapt import Adapted
 from semigrad.run import Run
 from semigrad.settings import Execution
@@ -73,8 +73,8 @@ def train(
             finally:
                 progress.end()
         if network is not None:
-            network.load_state_dict(load_file(folder[MODEL]))
-        return read_json(folder[RESULT])
+            network.load_state_dict(load(folder.weights()))
+        return folder.result()
 
 
 @contextlib.contextmanager
@@ -108,7 +108,8 @@ def finish(training: Training) -> None:
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
     model = None if setup.own_network else run.to_dict()["model"]
-    folder.write_model(plain, model, setup.task, seen=setup.dataset.seen, temperature=training.temperature(net))
+    more = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
+    written = folder.write_model(plain, model, setup.task, run.key, **more)
     test = training.test(net) if setup.dataset.test is not None else None
     held = training.validation(net) if len(setup.split.validation) else None
     result = {
@@ -120,5 +121,7 @@ def finish(training: Training) -> None:
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "test": test.to_dict() if test else None,
         "validation": held.to_dict() if held else None,
+        "model": written,
     }
-    write_json(folder[RESULT], result)
+    folder.keep_description()
+    folder.write_result(result)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from semigrad.errors import InputError
 from semigrad.settings import Settings
@@ -29,3 +33,40 @@ def set_rates(optimizer: torch.optim.Optimizer, lr: float, momentum: float) -> N
             group["betas"] = (momentum, *group["betas"][1:])
         elif "momentum" in group:
             group["momentum"] = momentum
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """What an optimizer that has taken no step yet remembered before; what it is told comes from the run. Raises where
+    the state is not one that steps of its own leave."""
+    own = optimizer.state_dict()
+    if [group["params"] for group in state["param_groups"]] != [group["params"] for group in own["param_groups"]]:
+        raise ValueError("its optimizer is for other weights.")
+    layout = _layout(optimizer)
+    if not all(number in layout and _fits(entry, layout[number]) for number, entry in state["state"].items()):
+        raise ValueError("what its optimizer remembers does not fit the weights.")
+    optimizer.load_state_dict({**own, "state": state["state"]})
+
+
+def _layout(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, Any]]:
+    """What an optimizer remembers of each weight after a step, by trying one on a copy."""
+    trial = copy.deepcopy(optimizer)
+    set_rates(trial, 0.1, 0.5)
+    for group in trial.param_groups:
+        for weight in group["params"]:
+            weight.grad = torch.zeros_like(weight)
+    trial.step()
+    layout: dict[int, dict[str, Any]] = trial.state_dict()["state"]
+    return layout
+
+
+def _fits(entry: Mapping[str, Any], layout: Mapping[str, Any]) -> bool:
+    """Nothing is remembered before the first step, and no momentum where it is 0."""
+    if not entry or all(value is None for value in entry.values()):
+        return entry.keys() <= layout.keys()
+    return entry.keys() == layout.keys() and all(_alike(value, layout[name]) for name, value in entry.items())
+
+
+def _alike(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, Tensor):
+        return isinstance(value, Tensor) and value.shape == pattern.shape and value.dtype == pattern.dtype
+    return type(value) is type(pattern)

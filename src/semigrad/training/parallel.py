@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.errors import Busy, InputError
-from semigrad.folder.files import read_json
-from semigrad.folder.run_folder import RESULT, RunFolder
+from semigrad.folder.run_folder import RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
@@ -38,7 +37,7 @@ def train_all(
 
     A run that cannot be trained (it diverges) ends them all, unless there is `failed` to hear of it."""
     refuse([] if jobs >= 1 else [f"jobs must be at least 1; given: {jobs}."])
-    results = {path: read_json(path / RESULT) for path, run in runs.items() if _is_finished(run, path)}
+    results = {path: RunFolder(path).result() for path, run in runs.items() if _is_finished(run, path)}
     for path, result in results.items():
         tell(path, result)
     others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")

@@ -105,9 +105,13 @@ class Bar:
         self.bar = RichProgress(
             BarColumn(16),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[rate]}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[rate]}", markup=False, table_column=Column(no_wrap=True)),
             TimeRemainingColumn(table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[figures]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.fields[figures]}",
+                markup=False,  # a term may be called anything
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=Console(stderr=True),
             expand=True,
         )

@@ -1,4 +1,4 @@
-"""Being asked to stop: SIGINT (Ctrl-C) and SIGTERM."""
+"""Being asked to stop: SIGINT (Ctrl-C), SIGTERM, and SIGHUP (a terminal that was closed)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
+
+ASKING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Stopped(KeyboardInterrupt):
@@ -31,7 +33,8 @@ class Stop:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Stop]:
-    """Inside, SIGINT and SIGTERM are noted instead of obeyed; a second SIGINT stops at once."""
+    """Inside, signals that ask to stop are noted instead of obeyed; a second SIGINT stops at once. One that is ignored,
+    as SIGHUP is under `nohup`, stays so."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # signals reach the main thread only
@@ -42,7 +45,8 @@ def interruptible() -> Iterator[Stop]:
             raise KeyboardInterrupt
         stop.number = number
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [number for number in ASKING if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT]
+    before = {number: signal.signal(number, ask) for number in heard}
     try:
         yield stop
     finally:

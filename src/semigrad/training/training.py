@@ -37,7 +37,7 @@ from semigrad.training.evaluate import (
     measure_test,
     measure_validation,
 )
-from semigrad.training.optimizer import make_optimizer, set_rates
+from semigrad.training.optimizer import make_optimizer, restore_optimizer, set_rates
 from semigrad.training.progress import Progress
 from semigrad.training.schedule import momentum
 from semigrad.training.setup import Setup
@@ -200,6 +200,7 @@ class Training:
 
     def state(self) -> checkpoint.State:
         return {
+            "key": self.run.key,
             "done": self.done,
             "seconds": self.seconds,
             "step": self.step.state_dict(),
@@ -211,6 +212,7 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint; never one from which training could not go on."""
         with self.pace.timed():
+            self.folder.keep_description()
             state = self.state()
             # not the buffers: a mask of -inf is none of our business
             trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
@@ -231,13 +233,14 @@ class Training:
 
     def load(self, state: checkpoint.State) -> None:
         try:
+            checkpoint.check_progress(state, self.run.key, self.timeline.first, self.run.steps)
             self.step.load_state_dict(state["step"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            restore_optimizer(self.optimizer, state["optimizer"])
             if self.average is not None:
                 self.average.load_state_dict(state["average"])
             self.metrics.load_state(state["metrics"])
             self.done, self.seconds = state["done"], state["seconds"]
-        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
                 f"The newest checkpoint in {self.folder[CHECKPOINTS]} is not of this run: {reason[:300]} Choose "

@@ -12,6 +12,7 @@ from semigrad.experiments.store import PARTS
 from semigrad.report.drawing import svg
 from semigrad.report.drawing.charts import Cell, Chart, Table, number
 from semigrad.report.drawing.svg import WIDTH, Entry, Frame, Scale, color, drawing, element, line, text, written
+from semigrad.training.evaluate import Confusion, entries_of
 
 NUMBERED = 12
 """Up to so many classes the cells of a matrix have room for a number."""
@@ -19,7 +20,7 @@ MATRIX_LIMIT = 120
 """Beyond so many classes its cells could not be seen."""
 
 
-def confusion_chart(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Chart:
+def confusion_chart(confusion: list[list[int]], classes: Sequence[str]) -> Chart:
     """Rows are the true classes, columns the answers; the color of a cell is as strong as its share of the row."""
     count = len(classes)
     names = [svg.shortened(name, 74) for name in classes]
@@ -66,14 +67,11 @@ def _confusion_row(
     return Markup("").join(parts)
 
 
-def confused_pairs(confusion: Sequence[Sequence[int]], classes: Sequence[str], most: int = 10) -> Table:
+def confused_pairs(confusion: Confusion, classes: Sequence[str], most: int = 10) -> Table:
     """The mistakes that were made most often."""
-    pairs = [
-        (n, true, answer, sum(row))
-        for true, row in enumerate(confusion)
-        for answer, n in enumerate(row)
-        if n and true != answer
-    ]
+    entries = entries_of(confusion)
+    totals = np.bincount(entries[:, 0], entries[:, 2], len(classes))
+    pairs = [(n, true, answer, totals[true]) for true, answer, n in entries.tolist() if true != answer]
     pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
     rows = [
         (Cell(classes[true]), Cell(classes[answer]), Cell(f"{n:,}", n), number(100 * n / total, ".1f"))

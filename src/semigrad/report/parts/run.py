@@ -17,7 +17,7 @@ from semigrad.report.drawing.svg import written
 from semigrad.report.parts.inside import Inside, map_features
 from semigrad.report.parts.pictures import Picture, least_sure, surest, surest_mistakes
 from semigrad.report.parts.section import Section, attempt
-from semigrad.training.evaluate import calibration_error, reliability
+from semigrad.training.evaluate import Confusion, calibration_error, entries_of, reliability
 
 Lines = Sequence[Mapping[str, Any]]
 PREPARATION = "Steps up to 0 are the method's preparation, before training proper."
@@ -96,9 +96,10 @@ def answers(result: Mapping[str, Any], inside: Inside | None, classes: Sequence[
 
 def _add_confusion(section: Section, test: Mapping[str, Any], classes: Sequence[str]) -> None:
     confusion = test["confusion"]
-    if not confusion or len(confusion) != len(classes):
+    fits = bool(confusion) and len(classes) > entries_of(confusion)[:, :2].max(initial=-1)
+    if not fits or (isinstance(confusion, list) and len(confusion) != len(classes)):
         raise InputError("There is no confusion matrix in the record, or it does not fit the classes.")
-    if len(classes) <= MATRIX_LIMIT:
+    if isinstance(confusion, list) and len(classes) <= MATRIX_LIMIT:
         section.charts.append(confusion_chart(confusion, classes))
     else:
         section.missing.append(f"Confusion matrix: left out, because {len(classes)} classes cannot be seen in one.")
@@ -106,11 +107,14 @@ def _add_confusion(section: Section, test: Mapping[str, Any], classes: Sequence[
     section.tables.append(("Class by class", _class_table(confusion, classes)))
 
 
-def _class_table(confusion: Sequence[Sequence[int]], classes: Sequence[str]) -> Table:
-    counts = np.array(confusion)
-    rows = []
-    for place, name in enumerate(classes):
-        there, given, right = counts[place].sum(), counts[:, place].sum(), counts[place, place]
+def _class_table(confusion: Confusion, classes: Sequence[str]) -> Table:
+    entries, rows = entries_of(confusion), []
+    hits = entries[entries[:, 0] == entries[:, 1]]
+    columns = [
+        np.bincount(part[:, column], part[:, 2], len(classes)).astype(int)
+        for part, column in ((entries, 0), (entries, 1), (hits, 0))
+    ]
+    for name, there, given, right in zip(classes, *columns, strict=True):
         found = number(100 * right / there, ".1f") if there else Cell("none there")
         true = number(100 * right / given, ".1f") if given else Cell("never answered")
         rows.append((Cell(name), Cell(f"{there:,}", float(there)), Cell(f"{given:,}", float(given)), found, true))

@@ -1,0 +1,51 @@
+"""Files that may come from anybody: only regular ones are read, no more than they may hold, and whatever is wrong with
+them is one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from semigrad.errors import InputError
+
+TEXT = 256 * 2**20
+"""Bytes of the largest file of settings, figures or labels that is read."""
+
+
+def open_file(path: Path | str) -> BinaryIO:
+    """A regular file, open for reading. A pipe would keep its reader waiting for ever, and /dev/zero never ends."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        raise InputError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        raise InputError(f"Cannot read {path}: it is {'a folder' if stat.S_ISDIR(kind) else 'no regular file'}.")
+    return os.fdopen(handle, "rb")
+
+
+def read_file(path: Path | str, most: int | None = None) -> bytes:
+    """The content of a regular file of at most `most` bytes."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise InputError(f"Cannot read {path}: it has {size:,} bytes, more than the {most:,} that it may have.")
+        try:
+            return file.read()
+        except OSError as error:
+            raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def parse_json(path: Path | str, content: bytes) -> Any:
+    """The value that a JSON file holds."""
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise InputError(f"Cannot read {path}: it is no JSON ({error}).") from error
+    except RecursionError as error:
+        raise InputError(f"Cannot read {path}: its tables are nested too deeply.") from error
