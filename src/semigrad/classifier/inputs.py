@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from semigrad.data.album import read_as
-from semigrad.data.npz import as_examples, read_arrays
+from semigrad.data.npz import ONE_ARRAY, as_examples, read_arrays
 from semigrad.data.pictures import find, is_picture
 from semigrad.errors import InputError
 from semigrad.folder.saved import Form
@@ -41,7 +41,7 @@ def read_parts(path: Path, form: Form) -> Iterator[Part]:
     elif not path.is_file():
         raise InputError(f"{path} {'is no file and no folder' if path.exists() else 'does not exist'}.")
     elif path.suffix.lower() in ARRAYS:
-        yield from rows(as_array(str(path), read_arrays(path, ("x",))["x"], form))
+        yield from rows(as_array(str(path), read_arrays(path, ONE_ARRAY)["x"], form))
     elif is_picture(path.name):
         yield from pictures([str(path)], form, path.parent)
     else:

@@ -21,6 +21,7 @@ from semigrad.errors import InputError, unknown
 from semigrad.reading import open_file
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
+ONE_ARRAY = ("x",)  # examples alone, which an .npy holds too
 UNLABELED = ("", "-1")
 MOST_ROUNDED = 0.01  # of a feature by float32, in standard deviations, before a note says so
 
@@ -61,18 +62,20 @@ def look(path: Path) -> tuple[int, ...] | None:
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz by name, of which only these are known; that of an .npy is the first of them. Without
-    pickles: an archive from somewhere can run nothing."""
+    """These arrays of an .npz, by name; `ONE_ARRAY` also of an .npy. Without pickles: an archive from somewhere can run
+    nothing."""
     try:
         with open_file(path) as file:  # numpy leaves a damaged archive open if it opened it itself
             _check_size(path, file)
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
-                if path.suffix == ".npy":
-                    return {names[0]: archive}
+                if names == ONE_ARRAY and path.suffix == ".npy":
+                    return {ONE_ARRAY[0]: archive}
                 raise InputError(f"{path} holds one array without a name; numpy.savez(path, x=..., y=...) gives names.")
             problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in KEYS]
-            problems += [f"{path}: the array {names[0]!r} is missing."] if names[0] not in archive.files else []
+            problems += (
+                [f"{path}: the array 'x' is missing."] if names == ONE_ARRAY and "x" not in archive.files else []
+            )
             if problems:
                 raise InputError(problems)
             return {key: _array(key, archive[key]) for key in archive.files if key in names}
