@@ -238,9 +238,9 @@ def test_the_curves_of_pictures_are_of_runs_of_table3(scale):
 def test_what_a_scale_has_beside_the_rows_of_the_paper_comes_last():
     experiment = EXPERIMENTS["table1"]
     assert experiment.rows_at("laptop") == experiment.rows_at("paper") == experiment.rows
-    assert experiment.rows_at("overnight") == (*experiment.rows, "Labeled-Only, strong", "MixMatch", "FixMatch")
+    assert experiment.rows_at("overnight") == (*experiment.rows, "Labeled-Only (strong)", "MixMatch", "FixMatch")
     beside = {cell.row: cell.run.to_dict()["method"] for cell in experiment.cells("overnight", 1)}
-    assert beside["Labeled-Only, strong"] == {**beside["Labeled-Only"], "strong": True}
+    assert beside["Labeled-Only (strong)"] == {**beside["Labeled-Only"], "strong": True}
 
 
 def test_the_claims_are_about_rows():

@@ -12,7 +12,7 @@ from semigrad.experiments.scales.sources import data, source
 from semigrad.experiments.scales.tuned import Chosen
 from semigrad.settings.recipes import Layer
 
-STRONG, NO_META_STEP = "Labeled-Only, strong", "Meta + Mix-Up, beta 0"
+STRONG, NO_META_STEP = "Labeled-Only (strong)", "Meta + Mix-Up (beta 0)"
 MIXMATCH, FIXMATCH = "MixMatch", "FixMatch"
 
 METHODS_OF_ROWS: dict[str, Layer] = {
