@@ -254,7 +254,7 @@ def test_more_than_any_official_file_has_is_not_kept_on_fetching(
     cifar: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LARGEST", 50_000)
-    with pytest.raises(InputError, match="more than 50,000 bytes came"):
+    with pytest.raises(InputError, match="gives more than 50,000 bytes"):
         download("cifar10", tmp_path, base_urls={"cifar10": cifar.url})
 
 

@@ -146,7 +146,7 @@ def _continue(url: str, partial: Path, progress: Progress, task: TaskID) -> None
                 file.write(chunk)
                 progress.advance(task, len(chunk))
                 if file.tell() > LARGEST:
-                    raise http.client.HTTPException(f"more than {LARGEST:,} bytes came")
+                    raise InputError(f"{url} gives more than {LARGEST:,} bytes, which no official file has.")
     if total is not None and _size(partial) < total:
         raise ConnectionError(f"the connection ended after {_size(partial):,} of {total:,} bytes")
 
