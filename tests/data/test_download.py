@@ -29,6 +29,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.breaks: list[int] = []  # bytes after which the next answers break off
         self.knows_range = True
+        self.length: str | None = None  # what is said instead of the length
+        self.sends_on: str | None = None  # to which address
         self.asked: list[str | None] = []  # the Range header of each request
 
     @property
@@ -46,6 +48,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if content is None:
             self.send_error(404)
             return
+        if self.server.sends_on is not None:
+            self.send_response(302)
+            self.send_header("Location", self.server.sends_on)
+            self.end_headers()
+            return
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.server.knows_range else 0
         if start and start >= len(content):
             self.send_error(416)
@@ -53,7 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Content-Length", self.server.length or str(len(content) - start))
         self.end_headers()
         rest = content[start:]
         self.wfile.write(rest[: self.server.breaks.pop(0)] if self.server.breaks else rest)
@@ -223,6 +230,40 @@ def test_an_archive_that_reaches_out_is_refused(
         download("cifar10", root, base_urls={"cifar10": server.url})
     assert not (tmp_path / "outside.bin").exists()
     assert [path.name for path in root.iterdir()] == ["cifar-10-binary.tar.gz.partial"]
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1e9", "9" * 5000, "\u0664", " "])
+def test_a_length_that_makes_no_sense_is_not_believed(cifar: Server, tmp_path: Path, length: str) -> None:
+    cifar.length = length.encode("utf-8").decode("latin-1")
+    download("cifar10", tmp_path, base_urls={"cifar10": cifar.url})
+    assert contents(tmp_path) == UNPACKED
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://[::1", "http://127.0.0.1:99999/", "http://a b/", "file:///etc/passwd", "http://:x:y/", "//", "\xff://"],
+)
+def test_an_address_that_makes_no_sense_is_said(cifar: Server, tmp_path: Path, address: str) -> None:
+    cifar.sends_on = address
+    with pytest.raises(InputError, match="cannot be fetched"):
+        download("cifar10", tmp_path, base_urls={"cifar10": cifar.url})
+    assert contents(tmp_path) == {}
+
+
+def test_more_than_any_official_file_has_is_not_kept_on_fetching(
+    cifar: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGEST", 50_000)
+    with pytest.raises(InputError, match="gives more than 50,000 bytes"):
+        download("cifar10", tmp_path, base_urls={"cifar10": cifar.url})
+
+
+@pytest.mark.parametrize("name", ["[/red]", "[bold]x[/bold]", "[link=a]"])
+def test_a_place_whose_name_looks_like_markup(cifar: Server, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    for _ in range(2):  # the second time it is there already
+        download("cifar10", root, base_urls={"cifar10": cifar.url})
+    assert contents(root) == UNPACKED
 
 
 def test_a_place_that_cannot_be_written(cifar: Server, tmp_path: Path) -> None:

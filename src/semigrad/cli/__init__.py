@@ -115,7 +115,7 @@ def explain(error: BaseException) -> tuple[int, list[str]]:
     if isinstance(error, KeyboardInterrupt):
         return 130, ["stopped at once; what was saved before is kept."]
     if isinstance(error, OSError):
-        return 2, [f"{error.filename}: {error.strerror}." if error.filename else f"{reason}."]
+        return 2, [f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or reason}."]
     if isinstance(error, MemoryError) or "out of memory" in reason or "allocate memory" in reason:
         return 2, [f"Out of memory ({reason}). A smaller batch or network needs less."]
     raise error

@@ -129,7 +129,7 @@ def _continue(url: str, partial: Path, progress: Progress, task: TaskID) -> None
     headers = {"User-Agent": "semigrad"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
-    except (UnicodeError, ValueError) as problem:  # it sends us on to an address that is none
+    except (OverflowError, ValueError) as problem:  # it sends us on to an address that is none
         raise http.client.HTTPException(f"the server's answer makes no sense: {problem}") from None
     except urllib.error.HTTPError as problem:
         if have and problem.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -146,7 +146,7 @@ def _continue(url: str, partial: Path, progress: Progress, task: TaskID) -> None
                 file.write(chunk)
                 progress.advance(task, len(chunk))
                 if file.tell() > LARGEST:
-                    raise http.client.HTTPException(f"more than {LARGEST:,} bytes came")
+                    raise InputError(f"{url} gives more than {LARGEST:,} bytes, which no official file has.")
     if total is not None and _size(partial) < total:
         raise ConnectionError(f"the connection ended after {_size(partial):,} of {total:,} bytes")
 

@@ -140,7 +140,11 @@ def plain_attention() -> Iterator[None]:
 
 def check_rate(name: str, given: object) -> None:
     """Refuse a rate that is negative, not finite or no number: with it, no label would mean anything."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
+    try:
+        holds = not isinstance(given, bool | str) and 0 <= float(given) < math.inf  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError):
+        holds = False
+    if not holds:
         raise InputError(f"{name} must be a number, finite and not negative; given: {given!r}.")
 
 

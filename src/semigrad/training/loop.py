@@ -61,6 +61,7 @@ def train(
         for note in folder.begin(run, facts(run, setup)):
             progress.note(note)
         if folder.finished:
+            folder.result()  # raises where it is damaged
             progress.note(f"{out} holds this run, finished; nothing to do.")
         else:
             if resume:

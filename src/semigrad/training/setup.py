@@ -20,6 +20,8 @@ from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.models import adapt, check_fit
 from semigrad.run import Run
+from semigrad.settings import Settings
+from semigrad.settings.fields import kind_problems
 
 Result = TypeVar("Result")
 
@@ -65,6 +67,8 @@ def set_up(
 
     `dataset` replaces reading the data that the run names; `network` replaces its model: any module that gives
     logits."""
+    if odd := kind_problems(run, Settings):  # nothing else can be asked of such a run
+        raise InputError([*problems, *odd])
     found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
     device = collect(found, lambda: pick_device(device_name))
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
