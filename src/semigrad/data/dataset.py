@@ -12,6 +12,7 @@ from torch import Tensor
 
 from semigrad import augment
 from semigrad.core import on_device
+from semigrad.data.columns import Columns
 
 DRAWS = 5
 """Uniform numbers in [0, 1) that one weak view of one example may use."""
@@ -101,6 +102,7 @@ class Dataset:
     fingerprint: str  # hash of the content, see `fingerprint`
     official: int | None = None  # number of training examples in the official data set, where there is one
     notes: tuple[str, ...] = ()  # what a reader of the record should know ("3 unreadable images skipped")
+    columns: Columns | None = None  # how the columns of a table became features
 
     @property
     def title(self) -> str:
@@ -118,6 +120,7 @@ class Request:
     path: Path | None = None  # behind the colon: `folder:PATH`
     image_size: int | None = None  # height and width to bring images to, for sources whose images vary
     resized_crop: bool = False  # imagenet: random-resized crop instead of resize and random crop
+    label: str | None = None  # csv and parquet: the column of labels
 
 
 def ready(examples: Tensor, device: torch.device) -> Tensor:

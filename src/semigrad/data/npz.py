@@ -13,13 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from semigrad.data.arrays import from_arrays
+from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.dataset import Dataset, Request
 from semigrad.errors import InputError, unknown
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
 UNLABELED = ("", "-1")
-MOST_ROUNDED = 0.01  # of a feature by float32, in standard deviations, before a note says so
 
 
 def load(request: Request) -> Dataset:
@@ -38,7 +37,7 @@ def load(request: Request) -> Dataset:
     if test is not None and test.shape[1:] != train.shape[1:]:
         raise InputError(f"{path}: an example is {train.shape[1:]} in x, but {test.shape[1:]} in x_test.")
     pad = max(1, min(train.shape[2:]) // 8) if train.ndim == 4 else 0
-    notes = _lost_digits(arrays["x"], train) if train.ndim == 2 else ()
+    notes = lost_digits(arrays["x"], train) if train.ndim == 2 else ()
     return from_arrays(f"npz:{path.stem}", classes, train, labels, test, test_labels, pad=pad, notes=notes)
 
 
@@ -115,27 +114,6 @@ def _features(key: str, x: np.ndarray) -> np.ndarray:
             "fill or drop them."
         )
     return features
-
-
-def _lost_digits(x: np.ndarray, features: np.ndarray) -> tuple[str, ...]:
-    """A note on features that vary too little for float32 (timestamps: 1.7e9 is rounded to a multiple of 128).
-
-    Their means are not taken off here: a saved model takes features as they are, and would know nothing of it."""
-    if np.can_cast(x.dtype, np.float32):
-        return ()
-    given = np.asarray(x, np.float64)
-    rounded = np.abs(features - given).max(axis=0)
-    spread = np.where(np.ptp(given, axis=0) > 0, given.std(axis=0), np.inf)  # a constant has nothing to lose
-    lost = np.flatnonzero(rounded > MOST_ROUNDED * spread)
-    if len(lost) == 0:
-        return ()
-    worst = (rounded / spread).argmax()
-    named = ", ".join(map(str, lost[:5])) + (", ..." if len(lost) > 5 else "")
-    return (
-        f"single precision is too coarse for {len(lost):,} of {x.shape[1]:,} features (counted from 0: {named}): "
-        f"feature {worst} has a standard deviation of {spread[worst]:.2g} and is rounded by up to "
-        f"{rounded[worst]:.2g}; subtract the mean of such a feature before you save it",
-    )
 
 
 def _bytes(key: str, x: np.ndarray) -> np.ndarray:

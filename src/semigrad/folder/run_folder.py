@@ -19,6 +19,7 @@ from safetensors.torch import save as to_safetensors
 from torch import nn
 
 from semigrad.core import Task
+from semigrad.data.columns import Columns
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, read_json, write_json, write_whole
 from semigrad.run import Run, from_layers
@@ -99,12 +100,15 @@ class RunFolder:
         write_json(self[RUN], {**written, "resumed_in": resumed})
         return [f"The run was begun elsewhere ({'; '.join(changed)}): results may differ in the last bits."]
 
-    def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task) -> None:
+    def write_model(
+        self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, columns: Columns | None = None
+    ) -> None:
         """Weights and what is needed to use them; nothing of when, where or under which name they were made.
-        `model` is None for a network that is not one of ours."""
+        `model` is None for a network that is not one of ours, `columns` says how rows of a table become features."""
         tensors = {name: value.detach().cpu().contiguous().clone() for name, value in net.state_dict().items()}
         write_whole(self[MODEL], to_safetensors(tensors))
-        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape})
+        described = {} if columns is None else {"columns": columns.to_dict()}
+        write_json(self[CONFIG], {"model": model, "classes": task.classes, "shape": task.shape, **described})
 
 
 def _as_far_as_known(here: Any, there: Any) -> Any:

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from semigrad.core import Task
+from semigrad.data.columns import Columns
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import divide, open_data
 from semigrad.data.split import Split
@@ -69,6 +70,13 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
     return net, classes
+
+
+def load_columns(path: Path) -> Columns | None:
+    """How rows of a table became the features that a finished run's network takes; None where its data were no table.
+    `data.tables.features_of` turns new rows into the same ones."""
+    described = read_json(open_folder(path)[CONFIG]).get("columns")
+    return None if described is None else Columns.from_dict(described)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,8 @@ class Settings:
     """Height and width to bring images to, for folder and imagenet; None: the data's default."""
     resized_crop: bool = False
     """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
+    label: str | None = None
+    """csv and parquet: the column of labels; None: the one called label, class, target or y."""
 
     @property
     def unlabeled_rows(self) -> int:

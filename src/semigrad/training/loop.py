@@ -107,7 +107,8 @@ def finish(training: Training) -> None:
     run, setup, folder = training.run, training.setup, training.folder
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
-    folder.write_model(plain, None if setup.own_network else run.to_dict()["model"], setup.task)
+    model = None if setup.own_network else run.to_dict()["model"]
+    folder.write_model(plain, model, setup.task, setup.dataset.columns)
     test = training.test(net) if setup.dataset.test is not None else None
     held = training.validation(net) if run.validation else None
     result = {
