@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Table:
     typed: bool  # a text is a word; else it may as well be a number that was written down
     place: Callable[[int], str] = lambda row: f"row {row:,} (from 0)"  # where a row stands, for sentences
     notes: tuple[str, ...] = ()
+    read: dict[str, tuple[np.ndarray, list[int]]] = field(default_factory=dict, repr=False)  # see `sorted_out`
 
     def __len__(self) -> int:
         return len(next(iter(self.cells.values()), []))
@@ -43,17 +44,19 @@ class Table:
             return cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows.tolist()]
 
         taken = {name: chosen(cells) for name, cells in self.cells.items()}
-        return replace(self, cells=taken, place=lambda row: self.place(int(rows[row])))
+        return replace(self, cells=taken, read={}, place=lambda row: self.place(int(rows[row])))
 
     def sorted_out(self, name: str) -> tuple[np.ndarray, list[int]]:
         """The cells of a column as numbers, NaN where missing and infinite where too large; and the rows whose text is
-        no number."""
+        no number; read once, as this takes a while."""
         cells = self.cells[name]
         if isinstance(cells, np.ndarray):
             return np.where(np.abs(cells) > LARGEST, np.inf, cells), []
-        read = [read_number(text) for text in cells]
-        strange = [row for row, value in enumerate(read) if value is None]
-        return np.array([math.nan if value is None else value for value in read]), strange
+        if name not in self.read:
+            read = {text: read_number(text) for text in {*cells}}
+            strange = [row for row, text in enumerate(cells) if read[text] is None]
+            self.read[name] = np.array([math.nan if (value := read[text]) is None else value for text in cells]), strange
+        return self.read[name]
 
 
 def read_number(text: str) -> float | None:

@@ -116,7 +116,7 @@ def _divided(parts: Parts, label: str) -> tuple[Parts, tuple[str, ...]]:
 
 
 def _without(table: Table, names: set[str]) -> Table:
-    return replace(table, cells={name: cells for name, cells in table.cells.items() if name not in names})
+    return replace(table, cells={name: cells for name, cells in table.cells.items() if name not in names}, read={})
 
 
 def _same_columns(train: Table, other: Table) -> None:
