@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from semigrad.run import Run
 
 USAGE = "semigrad train DATA [options]"
-DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, csv:PATH, npz:PATH, imagenet:PATH@10% ... (see
-`semigrad list data`). Options of a method: semigrad train --method NAME --help"""
+DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, csv:PATH, npz:PATH,
+imagenet:PATH@10% ... (see `semigrad list data`). Options of a method: semigrad train --method NAME --help"""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,10 @@ def main(words: Sequence[str]) -> int:
     chosen = Selection(**values_of(options_of(Selection), line.behind, problems))
     config = content_of(chosen, output)
     data = data_of(line, config, output, problems)
-    layer = layer_of(line, layers_below(data, chosen.recipe, config), COMMON, problems)
+    layer: Any = layer_of(line, layers_below(data, chosen.recipe, config), COMMON, problems)
     if line.asks_help:
-        names = {part: {"name": table["name"]} for part, table in layer.items() if part in NAMES and "name" in table}
+        tables = {part: table for part, table in layer.items() if part in NAMES and "name" in table}
+        names: Any = {part: {"name": table["name"]} for part, table in tables.items()}
         show_help_on(configure(data, recipe=chosen.recipe, config=config, **names), chosen)
     refuse(problems)
     return carry_out(configure(data, recipe=chosen.recipe, config=config, **layer), execution, output)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semigrad.data import cifar, digits, folder, imagenet, npz, svhn, tables
-from semigrad.data.dataset import Dataset, Request
+from semigrad.data.dataset import MEMORY, Dataset, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of"]
+__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of", "source_for"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,13 @@ def open_dataset(
     """The data set of a named source, or of the files at `path` for the others.
 
     `root` is where the named ones lie, `data_root()` unless given."""
+    if name == MEMORY:
+        raise InputError(
+            f"{name}:{path} stood in memory when the run was made, and cannot be read again: give the data from "
+            "Python, as semigrad.train(run, out, dataset=...)."
+        )
     if name not in SOURCES:
-        own = f" For your own write {_source_for(Path(name))}:{name}." if Path(name).exists() else ""
+        own = f" For your own write {source_for(Path(name))}:{name}." if Path(name).exists() else ""
         raise InputError(unknown("data set", name, SOURCES) + own)
     source = SOURCES[name]
     problems = []
@@ -90,7 +95,7 @@ def open_dataset(
     return source.load(Request(root or data_root(), path, image_size, resized_crop, label))
 
 
-def _source_for(path: Path) -> str:
+def source_for(path: Path) -> str:
     """The source that a path without one is most likely meant for."""
     if path.is_dir():
         tables = [ending for ending in ("csv", "parquet") if (path / f"train.{ending}").is_file()]

@@ -55,7 +55,10 @@ class Table:
         if name not in self.read:
             read = {text: read_number(text) for text in {*cells}}
             strange = [row for row, text in enumerate(cells) if read[text] is None]
-            self.read[name] = np.array([math.nan if (value := read[text]) is None else value for text in cells]), strange
+            self.read[name] = (
+                np.array([math.nan if (value := read[text]) is None else value for text in cells]),
+                strange,
+            )
         return self.read[name]
 
 

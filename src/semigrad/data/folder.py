@@ -56,7 +56,7 @@ def load(request: Request) -> Dataset:
     listing = _listing(path)
     pictures = album.read([entry.path for entry in listing.entries], request.image_size)
     _check_losses(path, listing, pictures.lost)
-    notes = list(listing.notes)
+    notes = [*listing.notes, *pictures.notes]
     if pictures.lost:
         notes.append(f"{len(pictures.lost)} unreadable pictures skipped: {_some(path, listing, pictures.lost)}")
     if listing.others:

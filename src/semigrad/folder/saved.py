@@ -21,8 +21,9 @@ from semigrad.models import Network
 from semigrad.run import Run, from_layers
 
 
-def open_folder(path: Path) -> RunFolder:
+def open_folder(path: Path | str) -> RunFolder:
     """The folder of a run, begun or finished."""
+    path = Path(path)
     folder, advice = RunFolder(path), "Give the folder of a run, such as one below runs/."
     if not path.is_dir():
         raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")
@@ -31,7 +32,7 @@ def open_folder(path: Path) -> RunFolder:
     return folder
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path | str) -> Run:
     """The run whose folder this is."""
     file = open_folder(path)[RUN]
     description = read_json(file).get("run")
@@ -40,7 +41,7 @@ def load_run(path: Path) -> Run:
     return from_layers(description["data"], [description])
 
 
-def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
+def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
     """The network that answers, with its weights, and the names of its classes."""
     folder = open_folder(path)
     if not folder[MODEL].exists():
@@ -72,7 +73,7 @@ def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
     return net, classes
 
 
-def load_columns(path: Path) -> Columns | None:
+def load_columns(path: Path | str) -> Columns | None:
     """How rows of a table became the features that a finished run's network takes; None where its data were no table.
     `data.tables.features_of` turns new rows into the same ones."""
     described = read_json(open_folder(path)[CONFIG]).get("columns")
@@ -92,7 +93,7 @@ class OtherData(InputError):
     """The data that a run names are not those that it was trained on."""
 
 
-def load_origin(path: Path, run: Run | None = None) -> Origin:
+def load_origin(path: Path | str, run: Run | None = None) -> Origin:
     """The run whose folder this is (read from there where it is not at hand) with its data and how they were divided;
     data that have changed since are refused."""
     run = run or load_run(path)
@@ -102,8 +103,8 @@ def load_origin(path: Path, run: Run | None = None) -> Origin:
     return Origin(run, *divide(run.data, run, whole))
 
 
-def open_again(path: Path, run: Run) -> tuple[Dataset, bool]:
+def open_again(path: Path | str, run: Run) -> tuple[Dataset, bool]:
     """The data that a run names, and whether they have changed since it was trained."""
     whole = open_data(run.data, run)
-    trained_on = read_json(RunFolder(path)[RUN]).get("data")
+    trained_on = read_json(RunFolder(Path(path))[RUN]).get("data")
     return whole, isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint

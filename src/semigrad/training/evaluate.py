@@ -94,7 +94,7 @@ class Mirrored(nn.Module):
 
 
 def evaluate_again(
-    path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None,
+    path: Path | str, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None,
     mirrored: bool = False,
 ) -> Evaluation:  # fmt: skip
     """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed. `mirrored`:

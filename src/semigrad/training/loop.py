@@ -7,20 +7,23 @@ import contextlib
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from safetensors.torch import load_file
 from torch import nn
 
 from semigrad.data.dataset import Dataset
+from semigrad.data.given import as_dataset
+from semigrad.errors import InputError
 from semigrad.folder.files import claimed, make_folder, read_json, write_json
 from semigrad.folder.metrics import require_tensorboard
-from semigrad.folder.run_folder import MODEL, RESULT, RunFolder
+from semigrad.folder.run_folder import MODEL, RESULT, RunFolder, default_folder
 from semigrad.models.adapt import Adapted
-from semigrad.run import Run
+from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
+from semigrad.settings.flags import Flags
 from semigrad.training.facts import facts
 from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
@@ -30,17 +33,21 @@ from semigrad.training.training import Training
 
 
 def train(
-    run: Run,
-    out: Path | str,
+    run: Run | str | Any,
+    out: Path | str | None = None,
     *,
     resume: bool = False,
     execution: Execution = Execution(),  # noqa: B008 (frozen)
-    dataset: Dataset | None = None,
+    dataset: Dataset | Any = None,
     network: nn.Module | None = None,
     progress: Progress | None = None,
+    labels: int | str | None = None,
+    recipe: str | None = None,
+    **flags: Unpack[Flags],
 ) -> dict[str, Any]:
-    """Train, write the run's folder, and return the content of its result.json.
+    """Train, write the run's folder (none given: below runs/), and return the content of its result.json.
 
+    In the place of a run there may be data as `configure` takes them, with `labels`, `recipe` and settings.
     `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
     any module whose last layer is a linear one that gives the logits. Afterwards it holds the weights that answer.
     `progress` hears how it goes (see `training.progress`).
@@ -49,7 +56,20 @@ def train(
     >>> result = train(run, folder, execution=Execution(threads=1))
     >>> result["evaluated"], result["steps"], result["error"] < 50
     ('weights of the last step', 100, True)
+    >>> points = torch.randn(300, 2)
+    >>> rings = (points.norm(dim=1) > 1).long()
+    >>> result = train((points, rings), folder / "rings", labels=40, validation=100, steps=100)
+    >>> result["validation"]["error"] < 30
+    True
     """
+    if not isinstance(run, Run):
+        data = run if isinstance(run, str) else as_dataset(run, flags.get("label"))
+        dataset = data if isinstance(data, Dataset) else dataset
+        run = configure(data, labels=labels, recipe=recipe, **flags)
+    elif given := [*(["labels"] if labels is not None else []), *(["recipe"] if recipe is not None else []), *flags]:
+        raise InputError(f"A run has its settings already: give {', '.join(given)} to configure, which makes the run.")
+    dataset = None if dataset is None else as_dataset(dataset, run.label)
+    out = default_folder(run) if out is None else out
     progress, folder = progress or Quiet(), RunFolder(Path(out))
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []

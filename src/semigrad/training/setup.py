@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
-from semigrad.data.dataset import Dataset, ready
+from semigrad.data.dataset import MEMORY, Dataset, ready
+from semigrad.data.given import word_for
 from semigrad.data.opening import divide, open_data
-from semigrad.data.split import Split
+from semigrad.data.split import DataSpec, Split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.models import adapt, check_fit
@@ -68,6 +69,7 @@ def set_up(
     found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
     device = collect(found, lambda: pick_device(device_name))
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
+    found += other_data(run, dataset)
     if data is None:
         raise InputError(list(dict.fromkeys(found)))
     misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
@@ -94,6 +96,14 @@ def set_up(
     if found or split is None or device is None:
         raise InputError(list(dict.fromkeys(found)))
     return build(run, on_device(data, device), split, device, network)
+
+
+def other_data(run: Run, dataset: Dataset | None) -> list[str]:
+    """A sentence where a run was configured for data in memory, and others are given."""
+    spec = DataSpec.parse(run.data)
+    if dataset is None or spec.name != MEMORY or f"{spec.name}:{spec.path}" == word_for(dataset):
+        return []
+    return [f"{run.data} is not what is given here, {word_for(dataset)}. Configure a run for these data."]
 
 
 def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
