@@ -38,7 +38,9 @@ SOURCES: dict[str, Source] = {
     "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True, look=npz.look),
     "csv": Source(tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.look),
     "parquet": Source(tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.look),
-    "folder": Source(folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",)),
+    "folder": Source(
+        folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",), look=folder.look
+    ),
     "imagenet": Source(
         imagenet.load,
         "pictures in train/<class>/ and val/<class>/, read while training",

@@ -57,6 +57,12 @@ def read(paths: Sequence[str], asked: int | None) -> Album:
     return Album(values if len(kept) == len(paths) else values[kept], kept, lost, notes)
 
 
+def heads_of(paths: Sequence[str]) -> list[pictures.Head]:
+    """What the heads of these files say, of those that can be read."""
+    with pictures.quiet():
+        return list(_each(lambda position: pictures.inspect(paths[position]), range(len(paths)), {}, "").values())
+
+
 def stack_images(images: Sequence[Image.Image]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Pictures that are open already as one array, and what there is to note; the same rules as for files."""
     heads = [pictures.head(image) for image in images]

@@ -25,6 +25,7 @@ from semigrad.data.pictures import find, is_picture, subfolders
 from semigrad.errors import InputError
 
 TOLERATED_LOSS = 0.03
+LOOKED_AT = 50  # pictures, to choose a network by
 UNLABELED = ("", "-1")
 LAYOUTS = (
     "allowed are labeled/<class>/ with unlabeled/, train/<class>/ (both with test/<class>/ if wanted), or pictures "
@@ -76,6 +77,17 @@ def load(request: Request) -> Dataset:
         flip=True,
         notes=tuple(notes),
     )
+
+
+def look(path: Path) -> tuple[int, ...] | None:
+    """The shape that pictures will have, by the heads of a few that are spread over all; None where there are none."""
+    try:
+        entries = _listing(path).entries
+    except (InputError, OSError):
+        return None  # reading the data will say what is wrong
+    heads = album.heads_of([entry.path for entry in entries[:: max(1, len(entries) // LOOKED_AT)]])
+    size, gray = album.common_form(heads)
+    return (1 if gray else 3, size, size) if heads else None
 
 
 def _listing(path: Path) -> Listing:

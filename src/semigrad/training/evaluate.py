@@ -103,7 +103,7 @@ def evaluate_again(
     whole, changed = open_again(path, run)
     dataset = tell_apart(run, whole)
     if dataset.test is None:
-        raise InputError(f"{run.data} has no test part to measure an error on.")
+        raise InputError(f"{run.data} has no test part to measure an error on. Add one to the data.")
     if dataset.classes != classes:
         raise InputError(
             f"{run.data} has other classes now ({', '.join(dataset.classes)}) than the model was trained for "

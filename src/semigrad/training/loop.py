@@ -31,6 +31,11 @@ from semigrad.training.setup import set_up
 from semigrad.training.signals import Stopped, interruptible
 from semigrad.training.training import Training
 
+NOTHING_MEASURED = (
+    "No error was measured, because the data have no test part: hold labeled examples out with --validation N (in "
+    "Python validation=N), or add a test part to the data."
+)
+
 
 def train(
     run: Run | str | Any,
@@ -140,5 +145,6 @@ def finish(training: Training) -> None:
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "test": test.to_dict() if test else None,
         "validation": held.to_dict() if held else None,
+        **({} if test or held else {"note": NOTHING_MEASURED}),
     }
     write_json(folder[RESULT], result)
