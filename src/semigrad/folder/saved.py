@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +44,7 @@ def load_run(path: Path | str) -> Run:
 
 def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
     """The network that answers, with its weights, and the names of its classes."""
-    folder = open_folder(path)
-    if not folder[MODEL].exists():
-        raise InputError(
-            f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
-        )
+    folder = _finished(path)
     config = read_json(folder[CONFIG])
     try:
         model, classes, shape = config["model"], tuple(config["classes"]), tuple(config["shape"])
@@ -65,12 +62,50 @@ def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
         fresh=nn.Module,
     )  # fmt: skip
     net = description.build(task)
+    _load_weights(net, folder)
+    return net, classes
+
+
+def _finished(path: Path | str) -> RunFolder:
+    folder = open_folder(path)
+    if not folder[MODEL].exists():
+        raise InputError(
+            f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
+        )
+    return folder
+
+
+def _load_weights(net: nn.Module, folder: RunFolder) -> None:
     try:
         net.load_state_dict(load_file(folder[MODEL]))
     except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
-    return net, classes
+
+
+def start_from(path: str, net: nn.Module, model: str | None, task: Task) -> None:
+    """Give a network the weights of another run's, which must be alike; `model` is None for the user's own."""
+    folder = _finished(path)
+    there = read_json(folder[CONFIG])
+    theirs = there.get("model")
+    kind = theirs.get("name") if isinstance(theirs, dict) else None
+    if model is None or kind is None:
+        raise InputError(
+            f"start_from takes over the weights of networks that are built here; {path} has {kind or 'one of your own'}"
+            f", this run {model or 'one of your own'}. Load the weights into a network of your own before training."
+        )
+    here = {"model": model, "shape": list(task.shape), "classes": len(task.classes)}
+    found = {"model": kind, "shape": there.get("shape"), "classes": len(there.get("classes") or ())}
+    if differing := [
+        f"{name}: {found[name]} there, {value} here" for name, value in here.items() if value != found[name]
+    ]:
+        raise InputError(f"{path} is of another network ({'; '.join(differing)}). Start from one of the same.")
+    _load_weights(net, folder)
+
+
+def weights_hash(path: str) -> str:
+    """The hash of the weights in a finished run's folder."""
+    return hashlib.sha256(_finished(path)[MODEL].read_bytes()).hexdigest()
 
 
 def load_columns(path: Path | str) -> Columns | None:

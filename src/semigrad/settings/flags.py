@@ -56,3 +56,4 @@ class Flags(TypedDict, total=False):
     image_size: ImageSide | None
     resized_crop: bool
     label: str | None
+    start_from: str | None

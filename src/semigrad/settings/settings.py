@@ -100,6 +100,8 @@ class Settings:
     """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
     label: str | None = None
     """csv and parquet: the column of labels; None: the one called label, class, target or y."""
+    start_from: str | None = None
+    """The folder of a finished run of the same network, whose weights are the initial ones; None: drawn by the seed."""
 
     @property
     def unlabeled_rows(self) -> int:

@@ -19,6 +19,7 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import DataSpec, Split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
+from semigrad.folder.saved import start_from, weights_hash
 from semigrad.models import adapt, check_fit
 from semigrad.run import Run
 
@@ -40,6 +41,7 @@ class Setup:
     memory: nn.Module
     device: torch.device
     own_network: str | None  # the class of the user's own network, where it replaces the run's model
+    start: str | None = None  # the hash of the weights that the network started from, where they were another run's
 
 
 def pick_device(name: str) -> torch.device:
@@ -126,7 +128,8 @@ def build(run: Run, dataset: Dataset, split: Split, device: torch.device, networ
         Corruption(run.feature_noise, run.feature_dropout, run.feature_mask),
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
-    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own)
+    start = None if run.start_from is None else weights_hash(run.start_from)
+    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start)
 
 
 def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> Task:
@@ -155,12 +158,14 @@ def sample(dataset: Dataset, split: Split) -> Tensor:
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
-    examples alone; a user's own keeps its weights."""
+    examples alone; or with those of another run. A user's own keeps its weights."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)
         if run.batch == 1 or (run.method.traits.views and run.unlabeled_rows == 1):
             check_one_example(net, task)
+        if run.start_from is not None:
+            start_from(run.start_from, net, None if network is not None else run.model_name, task)
         return net, run.method.init(net, task)
 
 
