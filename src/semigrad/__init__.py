@@ -13,6 +13,7 @@ _HOMES = {
     "Classifier": "classifier.classifier",
     "load": "classifier.classifier",
     "Batch": "core",
+    "Dataset": "data",
     "Clock": "core",
     "Method": "core",
     "Task": "core",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from semigrad.core import Clock as Clock
     from semigrad.core import Method as Method
     from semigrad.core import Task as Task
+    from semigrad.data import Dataset as Dataset
     from semigrad.errors import InputError as InputError
     from semigrad.metagrad import FiniteDifference as FiniteDifference
     from semigrad.metagrad import ForwardMode as ForwardMode

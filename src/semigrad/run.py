@@ -8,16 +8,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack, cast
 
 from semigrad.core import Method, Modifier
 from semigrad.data import shape_of
+from semigrad.data.dataset import MEMORY
+from semigrad.data.given import as_dataset, word_for
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
 from semigrad.methods import METHODS, MODIFIERS, parts
 from semigrad.models import MODELS, Model, default_model
 from semigrad.settings import Settings
 from semigrad.settings.fields import exact, refuse, type_problems
+from semigrad.settings.flags import Flags
 from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS, RECIPES, Layer
 
 Part = TypeVar("Part", Method, Model)
@@ -69,10 +72,20 @@ class Run(Settings):
         return str(_named(MODELS, self.model)["name"])
 
 
-def configure(data: str, *, recipe: str | None = None, config: Mapping[str, Any] | None = None, **flags: Any) -> Run:
+def configure(
+    data: str | Any,
+    *,
+    labels: int | str | None = None,
+    recipe: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    **flags: Unpack[Flags],
+) -> Run:
     """The run for some data: defaults of the data set < recipe < config (the content of a file) < flags.
 
-    Flags are settings, `method` and `model` (a name, or a table with `name` and fields):
+    `data` is a text, or data that stand in memory: a `Dataset`, a DataFrame, a torch Dataset, arrays (x, y); those go
+    to `train` too, as a run only has their name and fingerprint. `labels` is what a text may have behind the @: how
+    many to use (40), or the share of each class ("10%"). Flags are settings, `method` and `model` (a name, or a table
+    with `name` and fields):
 
     >>> run = configure("digits@40", method={"name": "meta-gradient", "gamma": 0.5}, steps=400)
     >>> run.method.gamma, run.steps, run.model_name
@@ -80,12 +93,27 @@ def configure(data: str, *, recipe: str | None = None, config: Mapping[str, Any]
     >>> configure("digits@40", recipe="authors").warmup
     0.01
     """
-    return from_layers(data, [*layers_below(data, recipe, config), flags])
+    dataset = None if isinstance(data, str) else as_dataset(data, flags.get("label"))
+    name = with_labels(data if dataset is None else word_for(dataset), labels)
+    shape = None if dataset is None else dataset.train.shape
+    return from_layers(name, [*layers_below(name, recipe, config, shape), cast(Layer, flags)])
 
 
-def layers_below(data: str, recipe: str | None, config: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """What lies below the flags, lowest first."""
-    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data))]
+def with_labels(data: str, labels: int | str | None) -> str:
+    """The name of some data with how many labels are used behind it."""
+    if labels is None:
+        return data
+    spec = DataSpec.parse(data)
+    if spec.labels is not None or spec.share is not None:
+        raise InputError(f"{data} says already how many labels are used; leave labels={labels!r} out, or the @.")
+    return f"{data}@{labels}"
+
+
+def layers_below(
+    data: str, recipe: str | None, config: Mapping[str, Any] | None, shape: tuple[int, ...] | None = None
+) -> list[Mapping[str, Any]]:
+    """What lies below the flags, lowest first; `shape` is that of an example, where it is known already."""
+    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), shape)]
     if recipe is not None:
         if recipe not in RECIPES:
             raise InputError(unknown("recipe", recipe, RECIPES))
@@ -93,10 +121,11 @@ def layers_below(data: str, recipe: str | None, config: Mapping[str, Any] | None
     return [*layers, config or {}]
 
 
-def default_layer(spec: DataSpec) -> Layer:
+def default_layer(spec: DataSpec, shape: tuple[int, ...] | None = None) -> Layer:
     """What a data set is trained with where nothing else is said; the network goes by the shape of its examples."""
-    model = default_model(shape_of(spec.name, spec.path))
-    return {"method": {"name": DEFAULT_METHOD}, "model": {"name": model}, **DEFAULTS.get(spec.name, {})}
+    model = default_model(shape or shape_of(spec.name, spec.path))
+    named = "npz" if spec.name == MEMORY else spec.name  # arrays are arrays, wherever they stand
+    return {"method": {"name": DEFAULT_METHOD}, "model": {"name": model}, **DEFAULTS.get(named, {})}
 
 
 def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:

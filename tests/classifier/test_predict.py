@@ -82,3 +82,30 @@ def test_a_place_that_cannot_be_written(wine_run, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((2, 13)))
     assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "no" / "such.csv") == 2
     assert "Cannot write" in capsys.readouterr().err
+
+
+def test_rows_of_a_table(tmp_path, capsys):
+    """Numbers and categories, from a CSV to answers, in a file, as dictionaries and as a DataFrame."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 2, 120)
+    frame = pandas.DataFrame(
+        {
+            "size": np.round(rng.normal(3.0 * kinds, 1.0), 3),
+            "color": np.where(rng.random(120) < 0.8, np.where(kinds, "red", "blue"), "green"),
+            "label": np.where(np.arange(120) < 40, np.where(kinds, "apple", "plum"), ""),
+        }
+    )
+    frame.to_csv(tmp_path / "fruit.csv", index=False)
+    assert cli("train", f"csv:{tmp_path / 'fruit.csv'}", "--steps", "60", "--method", "supervised", "--no-report",
+               "--threads", "1", "--out", tmp_path / "run") == 0  # fmt: skip
+    asked = frame.iloc[40:][["color", "size"]]  # columns in another order, without labels
+    asked.to_csv(tmp_path / "new.csv", index=False)
+    capsys.readouterr()
+    assert cli("predict", tmp_path / "run", tmp_path / "new.csv") == 0
+    answers = [row["class"] for row in table(capsys.readouterr().out)]
+    right = np.mean(np.array(answers) == np.where(kinds[40:], "apple", "plum"))
+    assert right > 0.85
+    model = semigrad.load(tmp_path / "run")
+    assert model.predict(asked).tolist() == answers
+    assert model.predict(asked.to_dict("records")).tolist() == answers

@@ -181,7 +181,8 @@ def test_no_test_part_for_a_curve(empty, capsys):
     assert "test_every needs a test part, and npz:a.npz@10 has none" in capsys.readouterr().err
     assert cli(*arguments, "--json") == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "There is no test part to measure an error on."
+    assert shown[0].startswith("No error was measured, because the data have no test part: hold labeled examples out")
+    assert "--validation N" in shown[0]
     assert json.loads(shown[-1])["error"] is None
 
 

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import semigrad
+from semigrad.data import SOURCES
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.models import MODELS
 from semigrad.settings.recipes import DEFAULTS, RECIPES
@@ -108,7 +109,7 @@ def test_without_json_there_is_none(tmp_path, capsys):
         ("methods", [*METHODS, *(f"HOST+{name}" for name in MODIFIERS)]),
         ("models", MODELS),
         ("recipes", RECIPES),
-        ("data", [*DEFAULTS.keys() - {"npz", "folder", "imagenet"}, "npz:PATH", "folder:PATH", "imagenet:PATH"]),
+        ("data", [name + ":PATH" * source.needs_path for name, source in SOURCES.items()]),
     ],
 )
 def test_lists(what, names, capsys):

@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 
 from semigrad.core import generator
-from semigrad.data import album, open_dataset
+from semigrad.data import album, open_dataset, pictures
+from semigrad.data.folder import look
 from semigrad.errors import InputError
+from semigrad.run import configure
 
 COLORS = {"cat": (200, 30, 30), "dog": (30, 200, 30), "eel": (30, 30, 200)}
 
@@ -269,3 +271,44 @@ def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
     for number in range(30):
         noisy(tmp_path / "train" / "ab"[number % 2] / f"{number}.jpg")
     assert open_dataset("folder", tmp_path).fingerprint == open_dataset("folder", tmp_path).fingerprint
+
+
+def test_one_odd_picture_that_changes_all_is_named(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for number in range(10):
+            save(tmp_path / "labeled" / name / f"{number}.png", size=(12, 12), mode="L")
+    assert open_dataset("folder", tmp_path).notes == ()
+    assert configure(f"folder:{tmp_path}").model_name == "small-conv"  # 12 x 12
+    save(tmp_path / "labeled" / "cat" / "odd.png", COLORS["cat"], (30, 20))
+    data = open_dataset("folder", tmp_path)
+    assert data.train.shape == (3, 64, 64)
+    assert data.notes == (
+        "1 of 21 pictures are not 12 x 12: all are brought to 64 x 64 (--image-size chooses another size)",
+        "1 of 21 pictures are in color, the others gray: all are read as color",
+    )
+    assert configure(f"folder:{tmp_path}").model_name == "compact-conv"
+    asked = open_dataset("folder", tmp_path, image_size=12)
+    assert (asked.train.shape, asked.notes) == ((3, 12, 12), ())
+
+
+def test_sizes_that_differ_and_large_ones_are_named(tmp_path: Path) -> None:
+    sizes = [(30, 20), (40, 50), (60, 70), (30, 20)]
+    for number, size in enumerate(sizes):
+        save(tmp_path / "labeled" / "ab"[number % 2] / f"{number}.png", size=size)
+    assert "pictures have 3 different sizes, 30 x 20 most often: all are" in open_dataset("folder", tmp_path).notes[0]
+    for number in range(4):
+        save(tmp_path / "labeled" / "ab"[number % 2] / f"{number}.png", size=(200, 200))
+    assert open_dataset("folder", tmp_path).notes[0].startswith("pictures are 200 x 200: all are brought to 64 x 64 (")
+
+
+def test_a_look_finds_the_shape_without_reading_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in ("labeled", "test"):
+        for number in range(300):
+            save(tmp_path / part / "ab"[number % 2] / f"{number}.png", size=(10, 10), mode="L")
+    seen = []
+    monkeypatch.setattr(pictures, "inspect", lambda path, real=pictures.inspect: seen.append(path) or real(path))
+    assert look(tmp_path) == (1, 10, 10)
+    assert 40 < len(seen) < 60
+    assert open_dataset("folder", tmp_path).train.shape == (1, 10, 10)
+    assert look(tmp_path / "none") is None
+    assert look(tmp_path / "labeled") is None

@@ -14,6 +14,7 @@ from torch import nn
 
 from semigrad.classifier.inputs import Part, as_array, pictures, read_parts, rows
 from semigrad.data.dataset import ready
+from semigrad.data.tables import features_of
 from semigrad.errors import InputError
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import Form, load_weights
@@ -48,7 +49,7 @@ class Classifier:
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """(N, classes) probabilities for N examples: an array of features (N, D) or images, uint8 or floats in [0, 1];
-        a path of a picture, or a list of paths."""
+        a path of a picture, or a list of paths; for a model of a table, rows as dictionaries or a DataFrame."""
         return np.concatenate([self.answer(part) for part in self._parts(x)])
 
     def answer(self, part: Part) -> np.ndarray:
@@ -70,6 +71,8 @@ class Classifier:
                 if part.lost:
                     raise InputError([f"{file} cannot be read: {reason}." for file, reason in part.lost.items()])
                 yield part
+        elif self.form.columns is not None and (hasattr(x, "columns") or isinstance(x, Sequence)):
+            yield from rows(features_of(self.form.columns, x))
         else:
             array = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
             yield from rows(as_array("x", array, self.form))

@@ -1,4 +1,5 @@
-"""What a model is asked about: pictures in files, an array; read in parts, so that there may be any number."""
+"""What a model is asked about: pictures in files, an array, the rows of a table; pictures are read in parts, so that
+there may be any number."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ import torch
 from torch import Tensor
 
 from semigrad.data.album import read_as
-from semigrad.data.npz import ONE_ARRAY, as_examples, read_arrays
+from semigrad.data.given_arrays import as_examples
+from semigrad.data.npz import ONE_ARRAY, read_arrays
 from semigrad.data.pictures import find, is_picture
+from semigrad.data.tables import features_of
 from semigrad.errors import InputError
 from semigrad.folder.saved import Form
 
 AT_A_TIME = 500
-ARRAYS = (".npy", ".npz")
+ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Part:
 
 
 def read_parts(path: Path, form: Form) -> Iterator[Part]:
-    """The examples in a picture, in a folder of pictures at any depth, or in an array (x in an .npz, or an .npy), as
-    the model takes them."""
+    """The examples in a picture, in a folder of pictures at any depth, in an array (x in an .npz, or an .npy), or, for
+    a model of a table, in the rows of another, as the model takes them."""
     if path.is_dir():
         files, _ = find(path)
         if not files:
@@ -40,12 +43,15 @@ def read_parts(path: Path, form: Form) -> Iterator[Part]:
         yield from pictures(files, form, path)
     elif not path.is_file():
         raise InputError(f"{path} {'is no file and no folder' if path.exists() else 'does not exist'}.")
+    elif path.suffix.lower() in TABLES and form.columns is not None:
+        yield from rows(features_of(form.columns, path))
     elif path.suffix.lower() in ARRAYS:
         yield from rows(as_array(str(path), read_arrays(path, ONE_ARRAY)["x"], form))
     elif is_picture(path.name):
         yield from pictures([str(path)], form, path.parent)
     else:
-        raise InputError(f"{path} is no picture, no folder of pictures and no array (.npy, or .npz with x).")
+        table = ", no table (.csv, .parquet)" if form.columns is not None else ""
+        raise InputError(f"{path} is no picture, no folder of pictures{table} and no array (.npy, or .npz with x).")
 
 
 def pictures(files: Sequence[str], form: Form, below: Path) -> Iterator[Part]:

@@ -29,7 +29,7 @@ class Options:
     whether the unlabeled data helped."""
 
     path: Annotated[str, POSITIONAL]
-    """A folder of pictures, an .npz file, or data by name (digits@40)."""
+    """A folder of pictures, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
     method: str = DEFAULT_METHOD
     """The method to compare with labeled-only; auto: compares several."""
     budget: str = "10m"

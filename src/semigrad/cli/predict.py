@@ -27,7 +27,7 @@ class Options:
     run: Annotated[Path, POSITIONAL]
     """The run's folder, or one that `semigrad export` made."""
     path: Annotated[Path, POSITIONAL]
-    """A picture, a folder of pictures, or an array (.npy, or .npz with x)."""
+    """A picture, a folder of pictures, an array (.npy, or .npz with x), or for a model of a table another table."""
     out: Path | None = None
     """The CSV file; none: stdout."""
     device: str = "auto"

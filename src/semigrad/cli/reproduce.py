@@ -47,8 +47,9 @@ class Options:
     """A folder for every chart of the page as an SVG and a PNG file of its own."""
     runs: Path = Path("runs/reproduce")
     """Where the runs go, with their weights."""
-    records: Path = Path("docs/results/runs")
-    """Where the small records of finished runs are."""
+    records: Path | None = None
+    """Where the small records of finished runs are, and go; none: docs/results/runs here, and those in the checkout
+    that semigrad runs from are read too."""
     dry_run: bool = False
     """Only say what would be run, with which settings, and about how long it would take."""
     json: bool = False
@@ -61,16 +62,23 @@ def main(words: Sequence[str]) -> int:
     from semigrad.experiments import EXPERIMENTS, find_experiment
     from semigrad.experiments.plan import plan_rows
     from semigrad.experiments.reproduce import pending, reproduce
-    from semigrad.experiments.store import Store
+    from semigrad.experiments.store import Store, shipped_records
     from semigrad.folder.files import check_writable
     from semigrad.training.setup import pick_device
 
     experiment = find_experiment(options.name, EXPERIMENTS)
-    store = Store(options.records)
+    store = Store(options.records) if options.records else Store(shipped=shipped_records())
+    if store.shipped:
+        tell(f"Records that come with the source are read from {store.shipped}.")
+    elif not store.path.exists():
+        tell(
+            f"There are no records at {store.path}. Those that come with the source are in its docs/results/runs: copy "
+            "that folder, or name it with --records."
+        )
     chosen, waiting = pending(experiment, options.scale, store=store, seeds=options.seeds, only=options.only)
     if options.dry_run:
         return describe(options, chosen, waiting)
-    check_writable([folder_of(options), *([options.pictures] if options.pictures else [])])
+    check_writable([folder_of(options), store.path, *([options.pictures] if options.pictures else [])])
     if options.ray is None:
         pick_device(options.device)
     tell(cost(plan_rows(_different(waiting)), options.jobs))

@@ -23,7 +23,7 @@ def describe_result(result: Mapping[str, Any]) -> list[str]:
     lines = [
         describe_part(name, result[name], result["evaluated"]) for name in ("validation", "test") if result.get(name)
     ]
-    return lines or ["There is no test part to measure an error on."]
+    return lines or [str(result.get("note", "No error was measured."))]
 
 
 def describe_part(name: str, figures: Mapping[str, Any], evaluated: str) -> str:

@@ -13,15 +13,15 @@ from semigrad.cli.options import Line, Option, options_of, show_help, stray_word
 from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
 from semigrad.settings import Execution, Settings
-from semigrad.settings.fields import refuse
+from semigrad.settings.fields import Count, refuse, value_problems
 from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS
 
 if TYPE_CHECKING:
     from semigrad.run import Run
 
 USAGE = "semigrad train DATA [options]"
-DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, imagenet:PATH@10%, npz:PATH ... (see
-`semigrad list data`). Options of a method: semigrad train --method NAME --help"""
+DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, csv:PATH, npz:PATH,
+imagenet:PATH@10% ... (see `semigrad list data`). Options of a method: semigrad train --method NAME --help"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class Output:
     """The run's folder; none: runs/ and a name of its own."""
     resume: bool = False
     """Go on with the run in that folder where it stopped."""
+    seeds: Count | None = None
+    """Train so many seeds one after the other, from --seed on, each in a folder of its own (seed0, seed1, ... below
+    --out), and show them together."""
     report: bool = True
     """Write report.html, a page on the run."""
     json: bool = False
@@ -66,16 +69,23 @@ def main(words: Sequence[str]) -> int:
     line = take_train_apart(words, COMMON)
     problems = list(line.problems)
     output = Output(**values_of(options_of(Output), line.behind, problems))
+    problems += value_problems(output)
     execution = Execution(**values_of(options_of(Execution), line.behind, problems))
     chosen = Selection(**values_of(options_of(Selection), line.behind, problems))
     config = content_of(chosen, output)
     data = data_of(line, config, output, problems)
-    layer = layer_of(line, layers_below(data, chosen.recipe, config), COMMON, problems)
+    layer: Any = layer_of(line, layers_below(data, chosen.recipe, config), COMMON, problems)
     if line.asks_help:
-        names = {part: {"name": table["name"]} for part, table in layer.items() if part in NAMES and "name" in table}
+        tables = {part: table for part, table in layer.items() if part in NAMES and "name" in table}
+        names: Any = {part: {"name": table["name"]} for part, table in tables.items()}
         show_help_on(configure(data, recipe=chosen.recipe, config=config, **names), chosen)
     refuse(problems)
-    return carry_out(configure(data, recipe=chosen.recipe, config=config, **layer), execution, output)
+    run = configure(data, recipe=chosen.recipe, config=config, **layer)
+    if output.seeds is not None:
+        from semigrad.cli.seeds import carry_out_seeds
+
+        return carry_out_seeds(run, execution, output)
+    return carry_out(run, execution, output)
 
 
 def data_of(line: Line, config: dict[str, Any], output: Output, problems: list[str]) -> str:
@@ -92,8 +102,13 @@ def content_of(chosen: Selection, output: Output) -> dict[str, Any]:
     """What the file of settings says, or the run in the folder that is to be resumed: it need not be said again."""
     from semigrad.folder.run_folder import RUN
 
-    begun = output.out / RUN if output.out and output.resume else None
-    file = chosen.config or (begun if begun and begun.is_file() else None)
+    begun: list[Path] = []
+    if output.out and output.resume:
+        from semigrad.cli.seeds import begun_seeds
+
+        folders = [output.out] if output.seeds is None else begun_seeds(output.out)
+        begun = [folder / RUN for folder in folders if (folder / RUN).is_file()]
+    file = chosen.config or (begun[0] if begun else None)
     return read_config(file) if file else {}
 
 
@@ -124,12 +139,22 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def carry_out(run: Run, execution: Execution, output: Output) -> int:
-    from semigrad.cli.show import describe_result
+    """One run, and its line of JSON where it is wanted."""
     from semigrad.folder.run_folder import default_folder
+
+    out = output.out or default_folder(run)
+    result = train_one(run, out, execution, output)
+    if output.json:
+        print(json.dumps(json_line(run, out, result)))
+    return 0
+
+
+def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict[str, Any]:
+    """Train, and say what came out and where it is."""
+    from semigrad.cli.show import describe_result
     from semigrad.training.loop import train
     from semigrad.training.progress import for_this_terminal
 
-    out = output.out or default_folder(run)
     result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())
     print("\n".join([*describe_result(result), f"Run: {out}"]))
 
@@ -140,19 +165,20 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
         from semigrad.report.page import run_page
 
         print(f"Report: {run_page(out, run)}")
-    if output.json:
-        line = {
-            "error": result["error"],
-            "error_top5": result["error_top5"],
-            "method": run.method_name,
-            "data": run.data,
-            "seed": run.seed,
-            "steps": run.steps,
-            "seconds": result["seconds"],
-            "run": str(out),
-        }
-        print(json.dumps(line))
-    return 0
+    return result
+
+
+def json_line(run: Run, out: Path, result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "error": result["error"],
+        "error_top5": result["error_top5"],
+        "method": run.method_name,
+        "data": run.data,
+        "seed": run.seed,
+        "steps": run.steps,
+        "seconds": result["seconds"],
+        "run": str(out),
+    }
 
 
 def show_common_help() -> NoReturn:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from semigrad.data import cifar, digits, folder, imagenet, npz, svhn
-from semigrad.data.dataset import Dataset, Request
+from semigrad.data import cifar, digits, folder, imagenet, npz, svhn, tables
+from semigrad.data.dataset import MEMORY, Dataset, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of"]
+__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of", "source_for"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Source:
     load: Callable[[Request], Dataset]
     summary: str
     needs_path: bool = False
-    takes: tuple[str, ...] = ()  # which of image_size and resized_crop it understands
+    takes: tuple[str, ...] = ()  # which of image_size, resized_crop and label it understands
     shape: tuple[int, ...] | None = None  # of one example, where all data of this source have it
     look: Callable[[Path], tuple[int, ...] | None] = lambda path: None  # finds it out without reading the examples
 
@@ -36,7 +36,11 @@ SOURCES: dict[str, Source] = {
     "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", shape=_COLOR_32),
     "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", shape=_COLOR_32),
     "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True, look=npz.look),
-    "folder": Source(folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",)),
+    "csv": Source(tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.look),
+    "parquet": Source(tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.look),
+    "folder": Source(
+        folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",), look=folder.look
+    ),
     "imagenet": Source(
         imagenet.load,
         "pictures in train/<class>/ and val/<class>/, read while training",
@@ -60,13 +64,19 @@ def open_dataset(
     *,
     image_size: int | None = None,
     resized_crop: bool = False,
+    label: str | None = None,
     root: Path | None = None,
 ) -> Dataset:
-    """The data set of a named source, or of the files at `path` for npz, folder and imagenet.
+    """The data set of a named source, or of the files at `path` for the others.
 
     `root` is where the named ones lie, `data_root()` unless given."""
+    if name == MEMORY:
+        raise InputError(
+            f"{name}:{path} stood in memory when the run was made, and cannot be read again: give the data from "
+            "Python, as semigrad.train(run, out, dataset=...)."
+        )
     if name not in SOURCES:
-        own = f" For your own write {'folder' if Path(name).is_dir() else 'npz'}:{name}." if Path(name).exists() else ""
+        own = f" For your own write {source_for(Path(name))}:{name}." if Path(name).exists() else ""
         raise InputError(unknown("data set", name, SOURCES) + own)
     source = SOURCES[name]
     problems = []
@@ -76,11 +86,21 @@ def open_dataset(
         problems.append(f"The data set {name!r} takes no path, {str(path)!r} was given; leave it out.")
     if source.needs_path and path is not None and not path.exists():
         problems.append(f"{path} does not exist.")
-    for option, given in (("image_size", image_size is not None), ("resized_crop", resized_crop)):
+    options = {"image_size": image_size is not None, "resized_crop": resized_crop, "label": label is not None}
+    for option, given in options.items():
         if given and option not in source.takes:
             able = " and ".join(other for other, entry in SOURCES.items() if option in entry.takes)
             problems.append(f"The data set {name!r} has no {option}; only {able} take it.")
     problems += problems_of("image_size", image_size, ImageSide | None)
     if problems:
         raise InputError(problems)
-    return source.load(Request(root or data_root(), path, image_size, resized_crop))
+    return source.load(Request(root or data_root(), path, image_size, resized_crop, label))
+
+
+def source_for(path: Path) -> str:
+    """The source that a path without one is most likely meant for."""
+    if path.is_dir():
+        tables = [ending for ending in ("csv", "parquet") if (path / f"train.{ending}").is_file()]
+        return tables[0] if tables else "folder"
+    ending = path.suffix.lower().removeprefix(".")
+    return ending if ending in ("csv", "parquet") else "csv" if ending in ("tsv", "txt") else "npz"

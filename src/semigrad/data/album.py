@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from PIL import Image
 from rich.console import Console
 from rich.progress import track
 
@@ -30,10 +32,11 @@ class Album:
     values: np.ndarray  # uint8 (len(kept), channels, size, size)
     kept: list[int]  # positions among the given paths
     lost: dict[int, str]  # position: reason
+    notes: tuple[str, ...] = ()  # on how they were brought to one form
 
 
-def read(paths: Sequence[str], size: int | None) -> Album:
-    """All pictures at `size`; without one at their own if it is small, square and common to all, else at 64.
+def read(paths: Sequence[str], asked: int | None) -> Album:
+    """All pictures at the size that is asked for; else at their own if it is small, square and common to all, or at 64.
 
     The shorter edge is brought to the size and the middle cut out. Gray if every one is gray, else RGB."""
     lost: dict[int, str] = {}
@@ -41,9 +44,11 @@ def read(paths: Sequence[str], size: int | None) -> Album:
         heads = _each(
             lambda position: pictures.inspect(paths[position]), range(len(paths)), lost, "Looking at pictures"
         )
-        size = size or _common_size({edge for width, height, _ in heads.values() for edge in (width, height)})
-        gray = bool(heads) and all(gray for _, _, gray in heads.values())
-        return _decoded(paths, heads, lost, (1 if gray else 3, size), 1.0)
+        size, gray = common_form(list(heads.values()), asked)
+        album = _decoded(paths, heads, lost, (1 if gray else 3, size), 1.0)
+        advice = " (--image-size chooses another size)"
+        notes = form_notes(list(heads.values()), size, gray, advice) if asked is None else ()
+    return replace(album, notes=notes)
 
 
 def read_as(paths: Sequence[str], channels: int, size: int, seen: float = 1.0) -> Album:
@@ -68,8 +73,46 @@ def _decoded(
     return Album(values if len(kept) == len(paths) else values[kept], kept, lost)
 
 
-def _common_size(edges: set[int]) -> int:
-    return edges.pop() if len(edges) == 1 and max(edges) <= COMMON_LIMIT else USUAL_SIZE
+def heads_of(paths: Sequence[str]) -> list[pictures.Head]:
+    """What the heads of these files say, of those that can be read."""
+    with pictures.quiet():
+        return list(_each(lambda position: pictures.inspect(paths[position]), range(len(paths)), {}, "").values())
+
+
+def stack_images(images: Sequence[Image.Image]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Pictures that are open already as one array, and what there is to note; the same rules as for files."""
+    heads = [pictures.head(image) for image in images]
+    size, gray = common_form(heads)
+    values = _room(len(images), 1 if gray else 3, size)
+    for position, image in enumerate(images):
+        picture = pictures.upright(image.copy(), gray)
+        values[position] = pictures.cut(picture, pictures.centered(*picture.size), size)
+    return values, form_notes(heads, size, gray)
+
+
+def form_notes(heads: Sequence[pictures.Head], size: int, gray: bool, advice: str = "") -> tuple[str, ...]:
+    """What pictures lose, or gain, on the way to one form that nobody asked for."""
+    notes = []
+    sizes = Counter((width, height) for width, height, _ in heads)
+    (usual, count), *others = sizes.most_common() or [((size, size), 0)]
+    form = f"all are brought to {size} x {size}{advice}"
+    if others and 2 * count > len(heads):
+        notes.append(f"{len(heads) - count:,} of {len(heads):,} pictures are not {usual[0]} x {usual[1]}: {form}")
+    elif others:
+        notes.append(f"pictures have {len(sizes):,} different sizes, {usual[0]} x {usual[1]} most often: {form}")
+    elif heads and usual != (size, size):
+        notes.append(f"pictures are {usual[0]} x {usual[1]}: {form}")
+    colored = sum(not is_gray for _, _, is_gray in heads)
+    if not gray and 2 * colored < len(heads):
+        notes.append(f"{colored:,} of {len(heads):,} pictures are in color, the others gray: all are read as color")
+    return tuple(notes)
+
+
+def common_form(heads: Sequence[pictures.Head], size: int | None = None) -> tuple[int, bool]:
+    """The size that pictures are brought to, and whether all stay gray."""
+    edges = {edge for width, height, _ in heads for edge in (width, height)}
+    common = max(edges) if len(edges) == 1 and max(edges) <= COMMON_LIMIT else USUAL_SIZE
+    return size or common, bool(heads) and all(gray for _, _, gray in heads)
 
 
 def _room(count: int, channels: int, size: int) -> np.ndarray:

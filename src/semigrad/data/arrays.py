@@ -10,6 +10,7 @@ import torch
 
 from semigrad.data.dataset import Dataset, InMemory
 
+MOST_ROUNDED = 0.01  # of a feature by float32, in standard deviations, before a note says so
 CHUNK = 256  # images whose pixels are held as float64 at a time: few enough for the processor's cache
 
 
@@ -48,6 +49,29 @@ def _channel_moments(pixels: np.ndarray) -> tuple[float, float]:
     count = pixels.size
     variance = (count * squares - total * total) / (count * count)
     return total / count / 255, variance**0.5 / 255 or 1.0
+
+
+def lost_digits(x: np.ndarray, features: np.ndarray, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """A note on features that vary too little for float32 (timestamps: 1.7e9 is rounded to a multiple of 128).
+
+    Their means are not taken off here: a saved model takes features as they are, and would know nothing of it."""
+    if np.can_cast(x.dtype, np.float32):
+        return ()
+    given = np.asarray(x, np.float64)
+    rounded = np.abs(features - given).max(axis=0)
+    spread = np.where(np.ptp(given, axis=0) > 0, given.std(axis=0), np.inf)  # a constant has nothing to lose
+    lost = np.flatnonzero(rounded > MOST_ROUNDED * spread)
+    if len(lost) == 0:
+        return ()
+    worst = (rounded / spread).argmax()
+    named = ", ".join(names[number] if names else str(number) for number in lost[:5])
+    counted = "" if names else "counted from 0: "
+    return (
+        f"single precision is too coarse for {len(lost):,} of {x.shape[1]:,} features ({counted}{named}"
+        f"{', ...' if len(lost) > 5 else ''}): feature {names[worst] if names else worst} has a standard deviation of "
+        f"{spread[worst]:.2g} and is rounded by up to {rounded[worst]:.2g}; subtract the mean of such a feature before "
+        "you save it",
+    )
 
 
 def stack(parts: Sequence[np.ndarray]) -> np.ndarray:

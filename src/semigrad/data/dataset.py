@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +13,10 @@ from torch import Tensor
 
 from semigrad import augment
 from semigrad.core import on_device
+from semigrad.data.columns import Columns
 
+MEMORY = "memory"
+"""In front of the name that a run has for data that were given from Python: `memory:NAME-FINGERPRINT`."""
 DRAWS = 5
 """Uniform numbers in [0, 1) that one weak view of one example may use."""
 
@@ -102,6 +106,51 @@ class Dataset:
     official: int | None = None  # number of training examples in the official data set, where there is one
     notes: tuple[str, ...] = ()  # what a reader of the record should know ("3 unreadable images skipped")
     seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
+    columns: Columns | None = None  # how the columns of a table became features
+
+    @staticmethod
+    def from_arrays(
+        x: Any, y: Any, x_test: Any = None, y_test: Any = None, class_names: Sequence[str] | None = None,
+        unlabeled: Any = -1, *, flip: bool = False, name: str = "arrays",
+    ) -> Dataset:  # fmt: skip
+        """Data of your own, as numpy arrays, tensors or lists; `unlabeled` is what y has where nobody knows.
+
+        x: (N, D) numbers, or images (N, H, W), (N, H, W, C) or (N, C, H, W) as uint8 or as floats in [0, 1]; y: (N,)
+        whole numbers from 0 on, or texts. `flip` mirrors images at random: right for photos, wrong for digits."""
+        from semigrad.data.given import arrays_dataset
+
+        return arrays_dataset(x, y, x_test, y_test, class_names, unlabeled, flip, name)
+
+    @staticmethod
+    def from_frame(frame: Any, label: str | None = None, test: Any = None, *, name: str = "frame") -> Dataset:
+        """The rows of a DataFrame: numbers, categories, and labels in the column `label` (none: the one that is called
+        label, class, target or y), missing where nobody knows. `test`: another one, with labels in every row; or a
+        column `split` has train and test in it."""
+        from semigrad.data.given import frame_dataset
+
+        return frame_dataset(frame, label, test, name)
+
+    @staticmethod
+    def from_torch(
+        dataset: Any, test: Any = None, class_names: Sequence[str] | None = None, *, flip: bool = False,
+        name: str = "torch",
+    ) -> Dataset:  # fmt: skip
+        """A torch Dataset of (image or array, label), -1 for unlabeled; images are PIL's, or as `from_arrays` has them.
+        Every example is read once, now: leave random transforms and normalization out, they are made here."""
+        from semigrad.data.given import torch_dataset
+
+        return torch_dataset(dataset, test, class_names, flip, name)
+
+    @staticmethod
+    def from_huggingface(
+        path_or_dataset: Any, *, label: str | None = None, image: str | None = None, flip: bool = False,
+        name: str = "huggingface",
+    ) -> Dataset:  # fmt: skip
+        """What `datasets` saved on disk with `save_to_disk`, or one of its data sets with the parts train and, if
+        wanted, unlabeled and test: pictures where there is a column of them, else numbers and categories."""
+        from semigrad.data.huggingface import huggingface_dataset
+
+        return huggingface_dataset(path_or_dataset, label, image, flip, name)
 
     @property
     def title(self) -> str:
@@ -119,6 +168,7 @@ class Request:
     path: Path | None = None  # behind the colon: `folder:PATH`
     image_size: int | None = None  # height and width to bring images to, for sources whose images vary
     resized_crop: bool = False  # imagenet: random-resized crop instead of resize and random crop
+    label: str | None = None  # csv and parquet: the column of labels
 
 
 def ready(examples: Tensor, device: torch.device) -> Tensor:

@@ -27,6 +27,7 @@ from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
 
 TOLERATED_LOSS = 0.03
+LOOKED_AT = 50  # pictures, to choose a network by
 UNLABELED = ("", "-1")
 LAYOUTS = (
     "allowed are labeled/<class>/ with unlabeled/, train/<class>/ (both with test/<class>/ if wanted), or pictures "
@@ -58,7 +59,7 @@ def load(request: Request) -> Dataset:
     listing = _listing(path)
     pictures = album.read([entry.path for entry in listing.entries], request.image_size)
     _check_losses(path, listing, pictures.lost)
-    notes = list(listing.notes)
+    notes = [*listing.notes, *pictures.notes]
     if pictures.lost:
         notes.append(f"{len(pictures.lost)} unreadable pictures skipped: {_some(path, listing, pictures.lost)}")
     if listing.others:
@@ -78,6 +79,17 @@ def load(request: Request) -> Dataset:
         flip=True,
         notes=tuple(notes),
     )
+
+
+def look(path: Path) -> tuple[int, ...] | None:
+    """The shape that pictures will have, by the heads of a few that are spread over all; None where there are none."""
+    try:
+        entries = _listing(path).entries
+    except (InputError, OSError):
+        return None  # reading the data will say what is wrong
+    heads = album.heads_of([entry.path for entry in entries[:: max(1, len(entries) // LOOKED_AT)]])
+    size, gray = album.common_form(heads)
+    return (1 if gray else 3, size, size) if heads else None
 
 
 def _listing(path: Path) -> Listing:

@@ -13,7 +13,8 @@ from semigrad.settings.fields import refuse
 def open_data(data: str, settings: Settings) -> Dataset:
     """Read the data set of that name (`cifar10@4000`), whole."""
     spec = DataSpec.parse(data)
-    return open_dataset(spec.name, spec.path, image_size=settings.image_size, resized_crop=settings.resized_crop)
+    image_size, resized_crop, label = settings.image_size, settings.resized_crop, settings.label
+    return open_dataset(spec.name, spec.path, image_size=image_size, resized_crop=resized_crop, label=label)
 
 
 def divide(data: str, settings: Settings, dataset: Dataset) -> tuple[Dataset, Split]:

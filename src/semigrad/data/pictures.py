@@ -64,10 +64,18 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def inspect(path: str) -> tuple[int, int, bool]:
-    """Width, height, and whether the picture is gray, from the head of the file."""
+Head = tuple[int, int, bool]
+"""Width, height, and whether the picture is gray."""
+
+
+def inspect(path: str) -> Head:
+    """What the head of the file says."""
     with _opened(path) as image:
-        return *image.size, _gray(image)
+        return head(image)
+
+
+def head(image: Image.Image) -> Head:
+    return *image.size, _gray(image)
 
 
 def decode(path: str, gray: bool = False, enough: int | None = None) -> Image.Image:
@@ -80,8 +88,13 @@ def decode(path: str, gray: bool = False, enough: int | None = None) -> Image.Im
             image.draft(None, (enough, enough))
         with _alone if large else contextlib.nullcontext():
             image.load()
-            ImageOps.exif_transpose(image, in_place=True)
-            return _eight_bit(image).convert("L" if gray else "RGB")
+            return upright(image, gray)
+
+
+def upright(image: Image.Image, gray: bool) -> Image.Image:
+    """The picture, turned in place as its camera was held, as 8-bit gray or RGB."""
+    ImageOps.exif_transpose(image, in_place=True)
+    return _eight_bit(image).convert("L" if gray else "RGB")
 
 
 def cut(picture: Image.Image, box: Box, size: int) -> np.ndarray:

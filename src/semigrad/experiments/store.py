@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import semigrad
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Place, Scale
@@ -116,13 +117,22 @@ class Outcome:
 
 
 def portable(run: Run) -> Run:
-    """The run with own data named by the last part of their path, the same on every machine."""
+    """The run with own data, and another run to start from, named by the last part of their path, the same on every
+    machine."""
+    if run.start_from is not None:
+        run = dataclasses.replace(run, start_from=os.path.basename(os.path.abspath(run.start_from)))
     spec = DataSpec.parse(run.data)
     if spec.path is None:
         return run
     labels = run.data.rpartition("@")[2] if spec.labels is not None or spec.share is not None else ""
     name = f"{spec.name}:{os.path.basename(os.path.abspath(spec.path))}"  # not what a link points to on this machine
     return dataclasses.replace(run, data=f"{name}@{labels}" if labels else name)
+
+
+def shipped_records() -> Path | None:
+    """The records of the checkout that this package runs from, if it does and this is another folder."""
+    place = Path(semigrad.__file__).resolve().parents[2] / DEFAULT_STORE
+    return place if place.is_dir() and place != DEFAULT_STORE.resolve() else None
 
 
 def _tell_stderr(text: str) -> None:
@@ -135,6 +145,7 @@ class Store:
 
     path: Path = DEFAULT_STORE
     tell: Callable[[str], None] = _tell_stderr  # hears of records that cannot be used
+    shipped: Path | None = None  # a second folder of records, which are read and never written
 
     def check(self) -> None:
         """Raise where something else than a folder is there."""
@@ -145,8 +156,8 @@ class Store:
         """The record of this run on the data with this fingerprint; None for data that are not here: the newest
         record of the run, whatever its data."""
         key = portable(run).key
-        known = sorted(self.path.glob(f"{key}-????????.json"))
-        files = [file for file in known if fingerprint is None or file == self._file(key, fingerprint)]
+        known = [file for folder in self._folders for file in sorted(folder.glob(f"{key}-????????.json"))]
+        files = [file for file in known if fingerprint is None or file.name == self._file(key, fingerprint).name]
         if known and not files:
             names = ", ".join(map(str, known))
             self.tell(f"On record with other data than those here: {names}. The run is computed with those here.")
@@ -177,6 +188,10 @@ class Store:
             write_whole(beside, _lines({"fingerprint": fingerprint, **record.features}))
         write_whole(self._file(record.key, fingerprint), _lines({name: getattr(record, name) for name in FIELDS}))
 
+    @property
+    def _folders(self) -> list[Path]:
+        return [self.path] if self.shipped is None else [self.path, self.shipped]
+
     def _file(self, key: str, fingerprint: str) -> Path:
         return self.path / f"{key}-{fingerprint[:8]}.json"
 
@@ -192,8 +207,9 @@ class Store:
 
     def _find_features(self, record: Record) -> dict[str, Any] | None:
         """What stands beside a record, where it is of the same data."""
-        file = self._features_file(record.key, record.data["fingerprint"])
-        if not file.exists():
+        name = self._features_file(record.key, record.data["fingerprint"]).name
+        file = next((folder / name for folder in self._folders if (folder / name).exists()), None)
+        if file is None:
             return None
         try:
             content = _read_features(file)

@@ -13,7 +13,7 @@ from semigrad.data.opening import open_data
 from semigrad.errors import InputError
 from semigrad.run import configure
 
-BY_SUFFIX = {".npz": "npz"}
+BY_SUFFIX = {".npz": "npz", ".csv": "csv", ".parquet": "parquet"}
 MOST_FOLDS, FEWEST_LABELS = 5, 2
 
 
@@ -23,7 +23,7 @@ def spec_of(given: str) -> str:
     if given.partition(":")[0].partition("@")[0] in SOURCES and not path.exists():
         return given
     if path.is_dir():
-        return f"folder:{path}"
+        return f"csv:{path}" if (path / "train.csv").is_file() else f"folder:{path}"
     if not path.exists():
         raise InputError(f"{given} does not exist. Give a folder of pictures or a file ({', '.join(BY_SUFFIX)}).")
     if path.suffix.lower() not in BY_SUFFIX:

@@ -64,7 +64,14 @@ class RunFolder:
             if self.path.is_dir() and any(not entry.name.endswith(PARTIAL) for entry in self.path.iterdir()):
                 return [f"{self.path} is not empty and holds no run of ours. Choose another place with --out."]
             return []
-        if differing := differences(self._description(), run.to_dict()):
+        there, here = self._description(), run.to_dict()
+        if self.finished and isinstance(there, Mapping) and here == {**there, "steps": run.steps} != there:
+            return [
+                f"{self.path} holds this run, finished after {there['steps']} steps. Its learning rate was laid out "
+                f"over those, so that it cannot be made longer: train on from its weights with --start-from "
+                f"{self.path} and another --out."
+            ]
+        if differing := differences(there, here):
             return [
                 f"{self.path} holds another run ({'; '.join(differing)}). Choose another place with --out, or give the "
                 "same settings."
@@ -92,8 +99,9 @@ class RunFolder:
             write_json(self[RUN], self.begun)
             return []
         self.begun = written = read_json(self[RUN])
-        for name, what in {"data": "data", "split": "split", "own_network": "network"}.items():
-            if differing := list(differences(written.get(name), _as_far_as_known(found[name], written.get(name)))):
+        for name, what in {"data": "data", "split": "split", "own_network": "network", "start": "start"}.items():
+            here, there = found.get(name), written.get(name)
+            if differing := list(differences(there, _as_far_as_known(here, there))):
                 raise InputError(
                     f"{self.path} was begun with another {what} ({'; '.join(differing)}). Choose another place with "
                     "--out, or bring back what it was begun with."
@@ -112,9 +120,7 @@ class RunFolder:
         if self.begun and not self[RUN].exists():
             write_json(self[RUN], self.begun)
 
-    def write_model(
-        self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, key: str, **more: float | None
-    ) -> str:
+    def write_model(self, net: nn.Module, model: Mapping[str, Any] | None, task: Task, key: str, **more: Any) -> str:
         """Weights and what is needed to use them, and to know them again; nothing of when, where or under which name
         they were made. `model` is None for a network that is not one of ours; `more` stands in config.json too. Returns
         the hash of the weights."""

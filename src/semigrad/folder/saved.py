@@ -10,14 +10,16 @@ from typing import Any
 
 import safetensors
 from safetensors.torch import load
-from torch import nn
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from semigrad.core import Task
+from semigrad.data.columns import Columns
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import divide, open_data
 from semigrad.data.split import Split
 from semigrad.errors import InputError
+from semigrad.folder.figures import sha256
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
@@ -30,8 +32,9 @@ SLACK, SMALLEST = 10**7, 1000
 """Numbers that a network may make beside its weights, and how many a tensor counts for at least."""
 
 
-def open_folder(path: Path) -> RunFolder:
+def open_folder(path: Path | str) -> RunFolder:
     """The folder of a run, begun or finished."""
+    path = Path(path)
     folder, advice = RunFolder(path), "Give the folder of a run, such as one below runs/."
     if not path.is_dir():
         raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")
@@ -40,7 +43,7 @@ def open_folder(path: Path) -> RunFolder:
     return folder
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path | str) -> Run:
     """The run whose folder this is."""
     file = open_folder(path)[RUN]
     description = read_json(file).get("run")
@@ -61,17 +64,22 @@ class Form:
     shape: tuple[int, ...]  # of one example
     seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
     temperature: float | None = None  # of the logits, for honest confidence; None: no labels were held out
+    columns: Columns | None = None  # how rows of a table become features
 
 
-def load_model(path: Path) -> tuple[Network, tuple[str, ...]]:
+def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
     """The network of a run that answers, with its weights, and the names of its classes."""
+    net, form = load_weights(_finished(path).path)
+    return net, form.classes
+
+
+def _finished(path: Path | str) -> RunFolder:
     folder = open_folder(path)
     if not folder[MODEL].exists():
         raise InputError(
             f"{path} holds no finished run: there is no {MODEL} in it. Go on with semigrad train --resume --out {path}."
         )
-    net, form = load_weights(path)
-    return net, form.classes
+    return folder
 
 
 def load_weights(path: Path) -> tuple[Network, Form]:
@@ -92,11 +100,22 @@ def load_weights(path: Path) -> tuple[Network, Form]:
         tensors = load(folder.weights())
         with Allowance(sum(tensor.numel() for tensor in tensors.values())):
             net = description.build(task)
-        net.load_state_dict(tensors)
     except (RuntimeError, ValueError, safetensors.SafetensorError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{folder[MODEL]} is damaged or of another network: {reason}") from error
+        raise _other_network(folder, error) from error
+    _load_into(net, tensors, folder)
     return net, form
+
+
+def _load_into(net: nn.Module, tensors: Mapping[str, Tensor], folder: RunFolder) -> None:
+    try:
+        net.load_state_dict(tensors)
+    except (RuntimeError, ValueError) as error:
+        raise _other_network(folder, error) from error
+
+
+def _other_network(folder: RunFolder, error: Exception) -> InputError:
+    reason = " ".join(str(error).split())[:200]
+    return InputError(f"{folder[MODEL]} is damaged or of another network: {reason}")
 
 
 def load_form(path: Path) -> Form:
@@ -112,10 +131,12 @@ def load_form(path: Path) -> Form:
             f"{file} is damaged: it must have model, classes and shape, classes as a list of texts and shape as one or "
             "three whole numbers."
         )
+    described = config.get("columns")
+    columns = None if described is None else Columns.from_dict(described)
     seen, temperature = config.get("seen", 1.0), config.get("temperature")
     if not _within(seen, 1.0) or not (temperature is None or _within(temperature, LARGEST_TEMPERATURE)):
         raise InputError(f"{file} is damaged: seen is a share and temperature a number above 0, or null.")
-    return Form(config["model"], classes, shape, seen, temperature)
+    return Form(config["model"], classes, shape, seen, temperature, columns)
 
 
 def _within(value: Any, most: float) -> bool:
@@ -145,6 +166,30 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return function(*arguments, **(options or {}))
 
 
+def start_from(path: str, net: nn.Module, model: str | None, task: Task) -> None:
+    """Give a network the weights of another run's, which must be alike; `model` is None for the user's own."""
+    folder = _finished(path)
+    there = load_form(folder.path)
+    kind = there.model.get("name") if isinstance(there.model, dict) else None
+    if model is None or kind is None:
+        raise InputError(
+            f"start_from takes over the weights of networks that are built here; {path} has {kind or 'one of your own'}"
+            f", this run {model or 'one of your own'}. Load the weights into a network of your own before training."
+        )
+    here = {"model": model, "shape": task.shape, "classes": len(task.classes)}
+    found = {"model": kind, "shape": there.shape, "classes": len(there.classes)}
+    if differing := [
+        f"{name}: {found[name]} there, {value} here" for name, value in here.items() if value != found[name]
+    ]:
+        raise InputError(f"{path} is of another network ({'; '.join(differing)}). Start from one of the same.")
+    _load_into(net, load(folder.weights()), folder)
+
+
+def weights_hash(path: str) -> str:
+    """The hash of the weights in a finished run's folder."""
+    return sha256(_finished(path).weights())
+
+
 @dataclass(frozen=True)
 class Origin:
     """What a run was trained on, read again."""
@@ -158,7 +203,7 @@ class OtherData(InputError):
     """The data that a run names are not those that it was trained on."""
 
 
-def load_origin(path: Path, run: Run | None = None) -> Origin:
+def load_origin(path: Path | str, run: Run | None = None) -> Origin:
     """The run whose folder this is (read from there where it is not at hand) with its data and how they were divided;
     data that have changed since are refused."""
     run = run or load_run(path)
@@ -168,8 +213,8 @@ def load_origin(path: Path, run: Run | None = None) -> Origin:
     return Origin(run, *divide(run.data, run, whole))
 
 
-def open_again(path: Path, run: Run) -> tuple[Dataset, bool]:
+def open_again(path: Path | str, run: Run) -> tuple[Dataset, bool]:
     """The data that a run names, and whether they have changed since it was trained."""
     whole = open_data(run.data, run)
-    trained_on = read_json(RunFolder(path)[RUN]).get("data")
+    trained_on = read_json(RunFolder(Path(path))[RUN]).get("data")
     return whole, isinstance(trained_on, dict) and trained_on.get("fingerprint") != whole.fingerprint

@@ -35,9 +35,9 @@ LONGEST_NAME = 150
 """Bytes of a picture's name; systems take 255, and endings come behind it."""
 
 
-def run_page(folder: Path, run: Run | None = None) -> Path:
+def run_page(folder: Path | str, run: Run | None = None) -> Path:
     """Write the page of a run into its folder. What cannot be computed is left out, with a sentence that says why."""
-    return write_page(folder / REPORT, "run.html", run_context(folder, run))
+    return write_page(Path(folder) / REPORT, "run.html", run_context(Path(folder), run))
 
 
 def comparison_page(outcome: Outcome, path: Path) -> Path:

@@ -24,6 +24,10 @@ from semigrad.settings.fields import (
 )
 from semigrad.settings.optimizers import OPTIMIZERS
 
+OptimizerName = Annotated[str, OneOf(OPTIMIZERS)]
+ScheduleName = Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"]
+WarmupShape = Literal["linear", "gaussian"]
+
 
 def length(value: float, steps: int) -> float:
     """A length in steps: values up to 1 are a share of the run, larger ones are steps already."""
@@ -42,7 +46,7 @@ class Settings:
     """Labeled examples a step."""
     unlabeled_batch: Count | None = None
     """Unlabeled examples a step; None: as many as labeled ones."""
-    optimizer: Annotated[str, OneOf(OPTIMIZERS)] = "sgd"
+    optimizer: OptimizerName = "sgd"
     """The optimizer."""
     lr: Rate = 0.1
     """Learning rate at its peak."""
@@ -54,13 +58,13 @@ class Settings:
     """Nesterov's variant of momentum, with SGD."""
     weight_decay: Decay = 1e-4
     """Weight decay."""
-    schedule: Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"] = "cosine"
+    schedule: ScheduleName = "cosine"
     """How the learning rate falls after the warm-up; linear and gaussian only from the first milestone on."""
     cosine_length: float = 1.0
     """Length of schedule `cosine` in runs; above 1 the learning rate ends above 0."""
     warmup: float = 0.0
     """Length of the rise of the learning rate at the beginning: a share of the run up to 1, above that steps."""
-    warmup_shape: Literal["linear", "gaussian"] = "linear"
+    warmup_shape: WarmupShape = "linear"
     """How it rises: linearly from 0, or as exp(−5 (1 − t)²)."""
     milestones: tuple[NotNegative, ...] = (0.75, 0.875)
     """Where schedule `step` multiplies the learning rate by `decay`: shares of the run, or steps. Schedules `linear`
@@ -100,6 +104,10 @@ class Settings:
     """Height and width to bring images to, for folder and imagenet; None: the data's default."""
     resized_crop: bool = False
     """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
+    label: str | None = None
+    """csv and parquet: the column of labels; None: the one called label, class, target or y."""
+    start_from: str | None = None
+    """The folder of a finished run of the same network, whose weights are the initial ones; None: drawn by the seed."""
 
     @property
     def unlabeled_rows(self) -> int:

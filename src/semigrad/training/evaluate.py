@@ -111,7 +111,7 @@ class Mirrored(nn.Module):
 
 
 def evaluate_again(
-    path: Path, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None,
+    path: Path | str, device_name: str = "auto", workers: int = 0, tell: Callable[[str], None] = lambda text: None,
     mirrored: bool = False,
 ) -> Evaluation:  # fmt: skip
     """Measure the saved model on the test part of the run's data; `tell` hears where the data have changed. `mirrored`:
@@ -120,7 +120,7 @@ def evaluate_again(
     whole, changed = open_again(path, run)
     dataset = tell_apart(run, whole)
     if dataset.test is None:
-        raise InputError(f"{run.data} has no test part to measure an error on.")
+        raise InputError(f"{run.data} has no test part to measure an error on. Add one to the data.")
     if dataset.classes != classes:
         raise InputError(
             f"{run.data} has other classes now ({', '.join(dataset.classes)}) than the model was trained for "
@@ -133,7 +133,7 @@ def evaluate_again(
     answering = Mirrored(net) if mirrored else net
     found = measure_test(answering.to(device), dataset, device, workers)
     if not changed and not mirrored:
-        compare_with_record(RunFolder(path), found, tell)
+        compare_with_record(RunFolder(Path(path)), found, tell)
     return found
 
 

@@ -7,20 +7,23 @@ import contextlib
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from safetensors.torch import load
 from torch import nn
 
 from semigrad.data.dataset import Dataset
+from semigrad.data.given import as_dataset
+from semigrad.errors import InputError
 from semigrad.folder.files import claimed, make_folder
 from semigrad.folder.metrics import require_tensorboard
-from semigrad.folder.run_folder import RunFolder
+from semigrad.folder.run_folder import RunFolder, default_folder
 from semigrad.models.adapt import Adapted
-from semigrad.run import Run
+from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
+from semigrad.settings.flags import Flags
 from semigrad.training.facts import facts
 from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
@@ -28,19 +31,28 @@ from semigrad.training.setup import set_up
 from semigrad.training.signals import Stopped, interruptible
 from semigrad.training.training import Training
 
+NOTHING_MEASURED = (
+    "No error was measured, because the data have no test part: hold labeled examples out with --validation N (in "
+    "Python validation=N), or add a test part to the data."
+)
+
 
 def train(
-    run: Run,
-    out: Path | str,
+    run: Run | str | Any,
+    out: Path | str | None = None,
     *,
     resume: bool = False,
     execution: Execution = Execution(),  # noqa: B008 (frozen)
-    dataset: Dataset | None = None,
+    dataset: Dataset | Any = None,
     network: nn.Module | None = None,
     progress: Progress | None = None,
+    labels: int | str | None = None,
+    recipe: str | None = None,
+    **flags: Unpack[Flags],
 ) -> dict[str, Any]:
-    """Train, write the run's folder, and return the content of its result.json.
+    """Train, write the run's folder (none given: below runs/), and return the content of its result.json.
 
+    In the place of a run there may be data as `configure` takes them, with `labels`, `recipe` and settings.
     `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
     any module whose last layer is a linear one that gives the logits. Afterwards it holds the weights that answer.
     `progress` hears how it goes (see `training.progress`).
@@ -49,7 +61,20 @@ def train(
     >>> result = train(run, folder, execution=Execution(threads=1))
     >>> result["evaluated"], result["steps"], result["error"] < 50
     ('weights of the last step', 100, True)
+    >>> points = torch.randn(300, 2)
+    >>> rings = (points.norm(dim=1) > 1).long()
+    >>> result = train((points, rings), folder / "rings", labels=40, validation=100, steps=100)
+    >>> result["validation"]["error"] < 30
+    True
     """
+    if not isinstance(run, Run):
+        data = run if isinstance(run, str) else as_dataset(run, flags.get("label"))
+        dataset = data if isinstance(data, Dataset) else dataset
+        run = configure(data, labels=labels, recipe=recipe, **flags)
+    elif given := [*(["labels"] if labels is not None else []), *(["recipe"] if recipe is not None else []), *flags]:
+        raise InputError(f"A run has its settings already: give {', '.join(given)} to configure, which makes the run.")
+    dataset = None if dataset is None else as_dataset(dataset, run.label)
+    out = default_folder(run) if out is None else out
     progress, folder = progress or Quiet(), RunFolder(Path(out))
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
@@ -109,7 +134,9 @@ def finish(training: Training) -> None:
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
     model = None if setup.own_network else run.to_dict()["model"]
-    more = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
+    columns = setup.dataset.columns
+    more: dict[str, Any] = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
+    more |= {} if columns is None else {"columns": columns.to_dict()}
     written = folder.write_model(plain, model, setup.task, run.key, **more)
     test = training.test(net) if setup.dataset.test is not None else None
     held = training.validation(net) if len(setup.split.validation) else None
@@ -123,6 +150,7 @@ def finish(training: Training) -> None:
         "test": test.to_dict() if test else None,
         "validation": held.to_dict() if held else None,
         "model": written,
+        **({} if test or held else {"note": NOTHING_MEASURED}),
     }
     folder.keep_description()
     folder.write_result(result)

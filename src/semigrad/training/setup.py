@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
-from semigrad.data.dataset import Dataset, ready
+from semigrad.data.dataset import MEMORY, Dataset, ready
+from semigrad.data.given import word_for
 from semigrad.data.opening import divide, open_data
-from semigrad.data.split import Split
+from semigrad.data.split import DataSpec, Split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
+from semigrad.folder.saved import start_from, weights_hash
 from semigrad.models import adapt, check_fit
 from semigrad.run import Run
 from semigrad.settings import Settings
@@ -41,6 +43,7 @@ class Setup:
     memory: nn.Module
     device: torch.device
     own_network: str | None  # the class of the user's own network, where it replaces the run's model
+    start: str | None = None  # the hash of the weights that the network started from, where they were another run's
 
 
 def pick_device(name: str) -> torch.device:
@@ -72,6 +75,7 @@ def set_up(
     found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
     device = collect(found, lambda: pick_device(device_name))
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
+    found += other_data(run, dataset)
     if data is None:
         raise InputError(list(dict.fromkeys(found)))
     misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
@@ -100,6 +104,14 @@ def set_up(
     return build(run, on_device(data, device), split, device, network)
 
 
+def other_data(run: Run, dataset: Dataset | None) -> list[str]:
+    """A sentence where a run was configured for data in memory, and others are given."""
+    spec = DataSpec.parse(run.data)
+    if dataset is None or spec.name != MEMORY or f"{spec.name}:{spec.path}" == word_for(dataset):
+        return []
+    return [f"{run.data} is not what is given here, {word_for(dataset)}. Configure a run for these data."]
+
+
 def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
     """What `work` gives, or None with its problems added to the others."""
     try:
@@ -120,7 +132,8 @@ def build(run: Run, dataset: Dataset, split: Split, device: torch.device, networ
         Corruption(run.feature_noise, run.feature_dropout, run.feature_mask),
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
-    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own)
+    start = None if run.start_from is None else weights_hash(run.start_from)
+    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start)
 
 
 def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> Task:
@@ -149,12 +162,14 @@ def sample(dataset: Dataset, split: Split) -> Tensor:
 
 def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
-    examples alone; a user's own keeps its weights."""
+    examples alone; or with those of another run. A user's own keeps its weights."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)
         if run.batch == 1 or (run.method.traits.views and run.unlabeled_rows == 1):
             check_one_example(net, task)
+        if run.start_from is not None:
+            start_from(run.start_from, net, None if network is not None else run.model_name, task)
         return net, run.method.init(net, task)
 
 

@@ -13,6 +13,7 @@ __all__ = ["DEFAULTS", "DEFAULT_METHOD", "RECIPES", "Layer"]
 DEFAULT_METHOD = "meta-gradient"
 
 _SMALL_IMAGES: Layer = {"steps": 2000, "batch": 64, "warmup": 0.075}
+_OWN: Layer = {"steps": 1000, "warmup": 0.075}
 
 DEFAULTS: dict[str, Layer] = {
     "digits": {"steps": 800, "batch": 64, "warmup": 0.075},
@@ -21,8 +22,10 @@ DEFAULTS: dict[str, Layer] = {
     "svhn": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": DEFAULT_METHOD, "gamma": 0.1}},
     "svhn-extra": {**_SMALL_IMAGES, "weight_decay": 5e-5, "method": {"name": DEFAULT_METHOD, "gamma": 0.1}},
     "imagenet": {"steps": 10_000, "batch": 128, "warmup": 0.01, "model": {"name": "resnet-18"}},
-    "folder": {"steps": 1000, "warmup": 0.075},
-    "npz": {"steps": 1000, "warmup": 0.075},
+    "folder": _OWN,
+    "npz": _OWN,
+    "csv": _OWN,
+    "parquet": _OWN,
 }
 """What each data set is trained with where nothing else is said: a budget for a laptop."""
 

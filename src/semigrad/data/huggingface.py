@@ -1,0 +1,115 @@
+"""Data sets of the library `datasets`: saved on disk with `save_to_disk`, or at hand. Nothing is downloaded, and no
+loading script is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semigrad.data.cells import Table
+from semigrad.data.dataset import Dataset
+from semigrad.data.given import parts_of, stack_examples
+from semigrad.data.given_arrays import as_labels, from_given
+from semigrad.data.table_files import from_arrow
+from semigrad.data.table_labels import Parts
+from semigrad.data.tables import LABEL_NAMES, from_tables
+from semigrad.errors import InputError, unknown
+
+
+def huggingface_dataset(given: Any, label: str | None, image: str | None, flip: bool, name: str) -> Dataset:
+    """Pictures where there is a column of them, else numbers and categories."""
+    found = _read(Path(given)) if isinstance(given, str | os.PathLike) else given
+    parts = parts_of(found) if isinstance(found, Mapping) else {"train": found}
+    if "train" not in parts:
+        raise InputError(f"The data set has the parts {', '.join(found)}; expected train, and unlabeled or test.")
+    features = parts["train"].features
+    column = _label(features, label)
+    pictures = image or next((key for key, kind in features.items() if type(kind).__name__ == "Image"), None)
+    if pictures is None:
+        tables = {part: _table(part, rows, column) for part, rows in parts.items()}
+        return from_tables(name, Parts(**tables), column, _names(features[column]))
+    if pictures not in features:
+        raise InputError(f"The data set: {unknown('column', pictures, features)}")
+    return _of_pictures(parts, column, pictures, flip, name)
+
+
+def _read(path: Path) -> Any:
+    try:
+        from datasets import load_from_disk
+    except ImportError:
+        raise InputError(
+            "Data saved with the library datasets need it. Install it with: pip install 'semigrad[huggingface]'"
+        ) from None
+    if not path.is_dir():
+        raise InputError(f"{path} is no folder; give one that datasets wrote with save_to_disk.")
+    try:
+        return load_from_disk(str(path))
+    except Exception as problem:  # damaged files raise almost anything
+        reason = " ".join(str(problem).split())[:200]
+        raise InputError(f"{path} is no data set that datasets wrote with save_to_disk ({reason}).") from None
+
+
+def _label(features: Mapping[str, Any], asked: str | None) -> str:
+    """The column of labels: the one that is asked for, one with a usual name, or the only one of classes."""
+    if asked is not None:
+        if asked not in features:
+            raise InputError(f"The data set: {unknown('column', asked, features)}")
+        return asked
+    usual = [name for name in features if name.lower() in LABEL_NAMES]
+    classes = [name for name, kind in features.items() if _names(kind) is not None]
+    for found in (usual, classes):
+        if len(found) == 1:
+            return found[0]
+    raise InputError(
+        f"The data set has {'several columns' if usual or classes else 'no column'} that may hold labels. Say which "
+        f"with label='COLUMN'. Columns: {', '.join(features)}."
+    )
+
+
+def _names(kind: Any) -> list[str] | None:
+    """The names of the classes of a `ClassLabel`."""
+    return list(kind.names) if type(kind).__name__ == "ClassLabel" else None
+
+
+def _words(numbers: Sequence[int | None], names: Sequence[str]) -> list[str]:
+    return ["" if number is None or number < 0 else names[number] for number in numbers]
+
+
+def _table(part: str, rows: Any, column: str) -> Table:
+    """Classes by their names, whichever column they are in."""
+    table = from_arrow(f"The part {part}", rows.with_format("arrow")[:])
+    named = {
+        key: _words(rows.with_format(None)[key][:], names)
+        for key, kind in rows.features.items()
+        if (names := _names(kind)) is not None
+    }
+    cells = {**table.cells, **named}
+    if part == "unlabeled":
+        cells.pop(column, None)
+    return Table(table.title, cells, typed=True, notes=table.notes)
+
+
+def _of_pictures(parts: Mapping[str, Any], column: str, pictures: str, flip: bool, name: str) -> Dataset:
+    plain = {part: rows.with_format(None) for part, rows in parts.items()}
+    seen = {part: list(rows[pictures]) for part, rows in plain.items()}
+    values, notes = stack_examples([example for examples in seen.values() for example in examples])
+    ends = np.cumsum([len(examples) for examples in seen.values()])[:-1]
+    x = dict(zip(seen, np.split(values, ends), strict=True))
+    names = _names(plain["train"].features[column])
+    y = {part: _labels(rows[column][:], names) for part, rows in plain.items() if part != "unlabeled"}
+    if "unlabeled" in x:
+        open_ones = np.full(len(x["unlabeled"]), "" if y["train"].dtype.kind == "U" else -1)
+        x["train"] = np.concatenate([x["train"], x["unlabeled"]])
+        y["train"] = np.concatenate([y["train"], open_ones])
+    given = {"x": x["train"], "y": y["train"]}
+    given |= {"x_test": x["test"], "y_test": y["test"]} if "test" in x else {}
+    given |= {} if names is None else {"class_names": np.array(names)}
+    return from_given(name, given, flip, notes)
+
+
+def _labels(values: Sequence[Any], names: list[str] | None) -> np.ndarray:
+    return as_labels(values) if names is None else as_labels([-1 if value is None else value for value in values])

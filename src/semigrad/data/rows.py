@@ -1,0 +1,83 @@
+"""Rows that stand in memory as a `Table`: dictionaries, and DataFrames, which are known by how they behave."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from semigrad.data.cells import Cells, Table
+from semigrad.data.table_files import check_names
+from semigrad.errors import InputError
+
+MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported here
+
+
+def is_frame(given: Any) -> bool:
+    """Whether this is a DataFrame, of pandas or of a library that does the same."""
+    return hasattr(given, "columns") and hasattr(given, "dtypes") and hasattr(given, "__getitem__")
+
+
+def table_of_rows(rows: Any) -> Table:
+    """A DataFrame, or dictionaries with the same keys."""
+    if is_frame(rows):
+        return table_of_frame(rows)
+    if isinstance(rows, Mapping):
+        rows = [rows]
+    rows = list(rows) if isinstance(rows, Iterable) else []
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise InputError(
+            "New rows are a file that ends in .csv or .parquet, a DataFrame, or a list of dictionaries whose keys are "
+            "the names of the columns."
+        )
+    names = list(rows[0])
+    strange = [number for number, row in enumerate(rows) if {*row} != {*names}]
+    if strange:
+        raise InputError(
+            f"Row {strange[0]:,} (from 0) has other keys than row 0: {', '.join(map(str, rows[strange[0]]))}. Give "
+            "every row the same keys, None for what is missing."
+        )
+    cells = {str(name): cells_of([row[name] for row in rows]) for name in names}
+    return Table("The rows", cells, typed=False)
+
+
+def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
+    """Numbers as numbers; texts, yes or no, and categories as texts."""
+    names = [str(name) for name in frame.columns]
+    check_names(title, names)
+    if len(frame) == 0:
+        raise InputError(f"{title} has no rows.")
+    cells: dict[str, Cells] = {}
+    notes = []
+    for given, name in zip(frame.columns, names, strict=True):
+        column = frame[given]
+        values = np.asarray(column)
+        if str(column.dtype) == "category":
+            cells[name] = [_word(value) for value in values.tolist()]
+        elif values.dtype.kind in "biuf":
+            cells[name] = values.astype(np.float64)
+        elif values.dtype.kind in "OUT":
+            cells[name] = cells_of(values.tolist())
+        else:
+            notes.append(f"the column {name!r} is left out: {column.dtype} is neither a number nor a text")
+    return Table(title, cells, typed=True, notes=tuple(notes))
+
+
+def cells_of(values: list[Any]) -> Cells:
+    """Numbers where everything that is there is one, else texts."""
+    if all(_is_missing(value) or isinstance(value, numbers.Real) for value in values):
+        return np.array([math.nan if _is_missing(value) else float(value) for value in values])
+    return [_word(value) for value in values]
+
+
+def _word(value: Any) -> str:
+    return "" if _is_missing(value) else str(value).strip()
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in MISSING_TYPES:
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)

@@ -1,0 +1,162 @@
+"""Tables in files: CSV as Python's own reader reads it, Parquet through pyarrow, each as a `Table`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semigrad.data.cells import MISSING, Cells, Table, read_number
+from semigrad.errors import InputError
+
+MOST_BYTES = 10**9  # of a file: its cells as Python's texts need ten times as much
+MOST_CELLS = 5 * 10**8
+LONGEST_CELL = 10_000
+SEPARATORS = (",", ";", "\t")
+
+
+def read_csv(path: Path) -> Table:
+    """A table of texts: a line of names, then a line for each row; separated by commas, semicolons or tabs."""
+    text = _text(path)
+    try:
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=_separator(text), skipinitialspace=True, strict=True
+        )
+        lines, rows = [], []
+        for row in reader:
+            if any(cell and not cell.isspace() for cell in row):
+                rows.append([cell.strip() for cell in row])
+                lines.append(reader.line_num)
+    except csv.Error as problem:
+        raise InputError(f"{path} is not a readable CSV file ({problem}).") from None
+    if len(rows) < 2:
+        raise InputError(f"{path} has {'no rows below its line of names' if rows else 'nothing in it'}.")
+    header, *rows = rows
+    _check_rows(path, header, rows, lines[1:])
+    names, notes = _names(path, header)
+    columns: list[list[str]] = [list(cells) for cells in zip(*rows, strict=True)]
+    cells = {name: cells for name, cells in zip(header, columns, strict=True) if name in names}
+    return Table(str(path), cells, typed=False, place=lambda row: f"line {lines[row + 1]:,}", notes=notes)
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(
+            f"{path} has {path.stat().st_size / 1e9:.1f} GB, more than {MOST_BYTES / 1e9:.0f} GB as text. Save it as "
+            "Parquet or with numpy.savez, and use parquet:PATH or npz:PATH."
+        )
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = raw[: problem.start].count(b"\n") + 1
+        raise InputError(f"{path} is no text in UTF-8 (line {line:,}). Save it as UTF-8.") from None
+    if "\0" in text:
+        raise InputError(f"{path} is no text in UTF-8: it has zero bytes, as UTF-16 has. Save it as UTF-8.")
+    return text
+
+
+def _separator(text: str) -> str:
+    """The one that gives the first line the most columns."""
+
+    def columns(separator: str) -> int:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+        return len(next((row for row in reader if row), []))
+
+    return max(SEPARATORS, key=columns)
+
+
+def _check_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
+    ragged = [number for number, row in enumerate(rows) if len(row) != len(header)]
+    if ragged:
+        first = ragged[0]
+        raise InputError(
+            f"{path}: {len(ragged):,} of {len(rows):,} rows do not have {len(header)} cells as the line of names has, "
+            f"first line {lines[first]:,} with {len(rows[first])}. Put quotes around cells that hold the separator."
+        )
+    for row, line in zip(rows, lines, strict=True):
+        if (longest := max(map(len, row))) > LONGEST_CELL:
+            raise InputError(
+                f"{path}: a cell in line {line:,} has {longest:,} letters, more than {LONGEST_CELL:,}. A quote that is "
+                "not closed swallows lines; else shorten it, or leave the column out."
+            )
+
+
+def _names(path: Path, header: Sequence[str]) -> tuple[set[str], tuple[str, ...]]:
+    """The columns that count: all but the row numbers without a name that pandas puts in front."""
+    if all(read_number(name) is not None and name.lower() not in MISSING for name in header):
+        raise InputError(
+            f"{path} begins with numbers ({', '.join(header[:3])}, ...). Begin it with a line of names of the columns."
+        )
+    numbered = header[0] == ""
+    check_names(str(path), header[numbered:])
+    note = "the first column has no name, as row numbers have, and is left out"
+    return {*header[numbered:]}, (note,) if numbered else ()
+
+
+def check_names(title: str, names: Sequence[str]) -> None:
+    """Every column has a name, and no other has it."""
+    problems = [f"{title}: column {place} has no name." for place, name in enumerate(names, 1) if not name]
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        problems.append(f"{title} has more than one column called {', '.join(map(repr, twice[:5]))}. Rename them.")
+    if problems:
+        raise InputError(problems[:5])
+
+
+def read_parquet(path: Path) -> Table:
+    """A table whose columns have types: numbers, yes or no, and texts; others are left out, and a note says so."""
+    parquet = _pyarrow_parquet()
+    try:
+        with parquet.ParquetFile(path) as file:
+            cells = file.metadata.num_rows * file.metadata.num_columns
+            content = file.read() if cells <= MOST_CELLS else None
+    except Exception as problem:  # pyarrow's errors have no one class
+        raise InputError(f"{path} is not a readable Parquet file ({str(problem).splitlines()[0]}).") from None
+    if content is None:
+        raise InputError(f"{path} has {cells:,} cells, more than {MOST_CELLS:,}. Leave out columns, or rows.")
+    if content.num_rows == 0:
+        raise InputError(f"{path} has no rows.")
+    return from_arrow(str(path), content)
+
+
+def from_arrow(title: str, content: Any) -> Table:
+    """The columns of a pyarrow table that are numbers or texts."""
+    check_names(title, content.column_names)
+    read = {name: _arrow_cells(content.column(name)) for name in content.column_names}
+    notes = tuple(
+        f"the column {name!r} is left out: {content.column(name).type} is neither a number nor a text"
+        for name, cells in read.items()
+        if cells is None
+    )
+    return Table(title, {name: cells for name, cells in read.items() if cells is not None}, typed=True, notes=notes)
+
+
+def _arrow_cells(column: Any) -> Cells | None:
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):  # categories, whatever they are made of
+        values = column.cast(kind.value_type).to_pylist()
+        return ["" if value is None else str(value).strip() for value in values]
+    if types.is_boolean(kind):
+        column, kind = column.cast("uint8"), column.cast("uint8").type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+        numbers: np.ndarray = column.cast("float64", safe=False).to_numpy()
+        return numbers
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return [(value or "").strip() for value in column.to_pylist()]
+    return None
+
+
+def _pyarrow_parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("Parquet files need pyarrow. Install it with: pip install 'semigrad[tables]'") from None
+    return pyarrow.parquet

@@ -1,0 +1,165 @@
+"""`csv:PATH` and `parquet:PATH`: rows of numbers and categories, one column of labels.
+
+PATH is a file, or a folder with train.csv and, if wanted, unlabeled.csv (rows whose labels do not matter) and test.csv.
+In one file, a column `split` with train and test in it says which rows are the test part. The labels stand in a column
+`label`, `class`, `target` or `y`, or in the one that the setting `label` names; empty or -1: unlabeled. Parquet the
+same, with the ending .parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semigrad.data.arrays import from_arrays, lost_digits
+from semigrad.data.cells import Table, joined, words_in
+from semigrad.data.columns import Columns, describe_columns
+from semigrad.data.dataset import Dataset, Request
+from semigrad.data.rows import table_of_rows
+from semigrad.data.table_files import read_csv, read_parquet
+from semigrad.data.table_labels import Parts, class_numbers
+from semigrad.errors import InputError, unknown
+
+LABEL_NAMES = ("label", "class", "target", "y")
+SPLIT = "split"
+READERS: dict[str, Callable[[Path], Table]] = {"csv": read_csv, "parquet": read_parquet}
+
+
+def load_csv(request: Request) -> Dataset:
+    return _load("csv", request)
+
+
+def load_parquet(request: Request) -> Dataset:
+    return _load("parquet", request)
+
+
+def look(path: Path) -> tuple[int, ...]:
+    """Rows of features, whatever their number turns out to be: enough to choose a network by."""
+    return (1,)
+
+
+def _load(ending: str, request: Request) -> Dataset:
+    assert request.path is not None
+    path, read = request.path, READERS[ending]
+    name = f"{ending}:{path.resolve().stem}"
+    if not path.is_dir():
+        return from_tables(name, Parts(read(path)), request.label)
+    files = {part: path / f"{part}.{ending}" for part in ("train", "unlabeled", "test")}
+    if not files["train"].is_file():
+        raise InputError(
+            f"{path} is a folder without train.{ending}. Give a file, or a folder with train.{ending} and, if wanted, "
+            f"unlabeled.{ending} and test.{ending}."
+        )
+    tables = {part: read(file) for part, file in files.items() if file.is_file()}
+    return from_tables(name, Parts(**tables), request.label)
+
+
+def from_tables(name: str, parts: Parts, label: str | None = None, class_names: Sequence[str] | None = None) -> Dataset:
+    """Features of every part as the training rows, labeled or not, describe them, and class numbers."""
+    column = find_label(parts.train, label)
+    parts, aside = _divided(parts, column)
+    labels, test_labels, classes = class_numbers(parts, column, class_names)
+    plain = {part: _without(table, {column, *aside}) for part, table in parts.tables.items()}
+    for table in plain.values():
+        _same_columns(plain["train"], table)
+    train = joined(plain["train"], plain["unlabeled"]) if "unlabeled" in plain else plain["train"]
+    columns, notes = describe_columns(train, column)
+    features, test = columns.features(train), columns.features(plain["test"]) if "test" in plain else None
+    notes += _coarse(columns, train, features)
+    notes += _strangers(columns, plain["test"]) if "test" in plain else []
+    known = dict.fromkeys([*train.notes, *(plain["test"].notes if "test" in plain else ()), *notes])
+    dataset = from_arrays(name, classes, features, labels, test, test_labels, notes=tuple(known))
+    return replace(dataset, columns=columns)
+
+
+def find_label(table: Table, asked: str | None) -> str:
+    """The column of labels: the one that is asked for, else the only one with a usual name."""
+    if asked is not None:
+        if asked not in table.cells:
+            raise InputError(f"{table.title}: {unknown('column', asked, table.cells)}")
+        return asked
+    usual = [name for name in table.cells if name.lower() in LABEL_NAMES]
+    if len(usual) != 1:
+        problem = f"more than one column that may hold labels ({', '.join(usual)})" if usual else "no column of labels"
+        raise InputError(
+            f"{table.title} has {problem}: expected one of {', '.join(LABEL_NAMES)}. Say which with --label COLUMN (in "
+            f"Python label='COLUMN'). Columns: {', '.join(list(table.cells)[:20])}."
+            + (" Separate columns by commas, semicolons or tabs." if len(table.cells) == 1 else "")
+        )
+    return usual[0]
+
+
+def _divided(parts: Parts, label: str) -> tuple[Parts, tuple[str, ...]]:
+    """The two parts, where a column says which rows are which; and the names of columns that are no features."""
+    if SPLIT not in parts.train.cells or label == SPLIT:
+        return parts, ()
+    if parts.test is not None:
+        raise InputError(
+            f"{parts.train.title} has a column {SPLIT!r}, and {parts.test.title} is the test part. Keep one of them."
+        )
+    words = [word.lower() for word in words_in(parts.train, SPLIT)]
+    strange = [row for row, word in enumerate(words) if word not in ("train", "test")]
+    if strange:
+        raise InputError(
+            f"{parts.train.title}: the column {SPLIT!r} says {words[strange[0]]!r} in {parts.train.place(strange[0])}; "
+            "allowed are train and test. Rename the column if it means something else."
+        )
+    tested = np.array(words) == "test"
+    if tested.all():
+        raise InputError(f"{parts.train.title}: the column {SPLIT!r} says test in every row; some must say train.")
+    test = parts.train.take(np.flatnonzero(tested)) if tested.any() else None
+    return replace(parts, train=parts.train.take(np.flatnonzero(~tested)), test=test), (SPLIT,)
+
+
+def _without(table: Table, names: set[str]) -> Table:
+    return replace(table, cells={name: cells for name, cells in table.cells.items() if name not in names}, read={})
+
+
+def _same_columns(train: Table, other: Table) -> None:
+    lacking, more = sorted({*train.cells} - {*other.cells}), sorted({*other.cells} - {*train.cells})
+    if lacking or more:
+        words = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
+        words += [f"has also {', '.join(more[:5])}"] if more else []
+        raise InputError(f"{other.title} does not have the columns of {train.title}: it {' and '.join(words)}.")
+
+
+def _coarse(columns: Columns, table: Table, features: np.ndarray) -> tuple[str, ...]:
+    """A note on numbers that lose digits as features."""
+    numbers, names = [column for column in columns.columns if column.kind == "number"], columns.feature_names
+    if not numbers:
+        return ()
+    given = np.stack([column.features(table)[:, 0] for column in numbers], axis=1)
+    named = [column.name for column in numbers]
+    return lost_digits(given, features[:, [names.index(name) for name in named]], named)
+
+
+def _strangers(columns: Columns, test: Table) -> list[str]:
+    """A note on test rows with categories that no training row has."""
+    counts = {
+        column.name: sum(word not in {"", *column.categories} for word in words_in(test, column.name))
+        for column in columns.columns
+        if column.kind == "category"
+    }
+    shown = ", ".join(f"{name} ({count:,})" for name, count in counts.items() if count)
+    return [f"test rows with a category that no training row has get zeros there: {shown}"] if shown else []
+
+
+# --- new rows ---
+
+
+def features_of(columns: Columns, rows: Path | str | Sequence[Mapping[str, Any]] | Any) -> np.ndarray:
+    """float32 (rows, features) of new rows, as the description that was kept with a model says: of a file that ends in
+    .csv or .parquet, of dictionaries, or of a DataFrame. Labels are not needed, and other columns are passed over."""
+    if not isinstance(rows, str | os.PathLike):
+        return columns.features(table_of_rows(rows))
+    path = Path(rows)
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in READERS:
+        raise InputError(f"{path} must end in .csv or .parquet to be read as a table.")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist, or is no file.")
+    return columns.features(READERS[ending](path))
