@@ -48,6 +48,8 @@ class Flags(TypedDict, total=False):
     unlabeled: Count | None
     mismatch: Share
     validation: Whole
+    folds: Whole
+    fold: Whole
     validate_every: Whole
     test_every: Whole
     feature_noise: NotNegative
