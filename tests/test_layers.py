@@ -16,6 +16,7 @@ LAYERS = [
     {"run"},
     {"folder"},
     {"training"},
+    {"estimator"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

@@ -30,6 +30,9 @@ _HOMES = {
     "Run": "run",
     "configure": "run",
     "Execution": "settings",
+    "SemiSupervisedClassifier": "estimator",
+    "SemiSupervisedSplit": "estimator",
+    "semi_supervised_scorer": "estimator",
     "Stopped": "training.signals",
     "train": "training.loop",
 }
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
     from semigrad.core import Method as Method
     from semigrad.core import Task as Task
     from semigrad.errors import InputError as InputError
+    from semigrad.estimator import SemiSupervisedClassifier as SemiSupervisedClassifier
+    from semigrad.estimator import SemiSupervisedSplit as SemiSupervisedSplit
+    from semigrad.estimator import semi_supervised_scorer as semi_supervised_scorer
     from semigrad.metagrad import FiniteDifference as FiniteDifference
     from semigrad.metagrad import ForwardMode as ForwardMode
     from semigrad.metagrad import Lookahead as Lookahead

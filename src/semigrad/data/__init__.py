@@ -12,7 +12,7 @@ from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of"]
+__all__ = ["IN_PYTHON", "SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,10 @@ SOURCES: dict[str, Source] = {
 }
 
 
+IN_PYTHON = "arrays"
+"""What a run calls data that were given in Python, and that nobody can open again."""
+
+
 def shape_of(name: str, path: Path | None) -> tuple[int, ...] | None:
     """The shape of one example, where it can be had without reading them; None: pictures of whatever size."""
     source = SOURCES.get(name)
@@ -65,6 +69,8 @@ def open_dataset(
     """The data set of a named source, or of the files at `path` for npz, folder and imagenet.
 
     `root` is where the named ones lie, `data_root()` unless given."""
+    if name == IN_PYTHON:
+        raise InputError("The data are arrays that were given in Python, and are not kept: only that code has them.")
     if name not in SOURCES:
         own = f" For your own write {'folder' if Path(name).is_dir() else 'npz'}:{name}." if Path(name).exists() else ""
         raise InputError(unknown("data set", name, SOURCES) + own)

@@ -15,11 +15,11 @@ import numpy as np
 
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset, Request
+from semigrad.data.given import as_examples, lost_digits
 from semigrad.errors import InputError, unknown
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
 UNLABELED = ("", "-1")
-MOST_ROUNDED = 0.01  # of a feature by float32, in standard deviations, before a note says so
 
 
 def load(request: Request) -> Dataset:
@@ -30,15 +30,15 @@ def load(request: Request) -> Dataset:
     _check_shapes(path, arrays)
     tested = "x_test" in arrays
     try:
-        train = _examples("x", arrays["x"])
-        test = _examples("x_test", arrays["x_test"]) if tested else None
+        train = as_examples("x", arrays["x"])
+        test = as_examples("x_test", arrays["x_test"]) if tested else None
         labels, test_labels, classes = _labels(arrays["y"], arrays.get("y_test"), arrays.get("class_names"))
     except InputError as problem:
         raise InputError([f"{path}: {sentence}" for sentence in problem.problems]) from None
     if test is not None and test.shape[1:] != train.shape[1:]:
         raise InputError(f"{path}: an example is {train.shape[1:]} in x, but {test.shape[1:]} in x_test.")
     pad = max(1, min(train.shape[2:]) // 8) if train.ndim == 4 else 0
-    notes = _lost_digits(arrays["x"], train) if train.ndim == 2 else ()
+    notes = lost_digits(arrays["x"], train) if train.ndim == 2 else ()
     return from_arrays(f"npz:{path.stem}", classes, train, labels, test, test_labels, pad=pad, notes=notes)
 
 
@@ -91,75 +91,6 @@ def _check_shapes(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
             problems.append(f"{examples} has the shape {x.shape}: it is empty.")
     if problems:
         raise InputError([f"{path}: {problem}" for problem in problems])
-
-
-def _examples(key: str, x: np.ndarray) -> np.ndarray:
-    """float32 (N, D), or uint8 (N, C, H, W)."""
-    if x.ndim == 2 and x.dtype.kind in "biuf":
-        return _features(key, x)
-    if x.ndim in (3, 4) and (x.dtype == np.uint8 or x.dtype.kind == "f"):
-        return np.ascontiguousarray(_channels_first(key, _bytes(key, x)))
-    raise InputError(
-        f"{key} is {x.dtype} {x.shape}; allowed are numbers (N, D), and images (N, H, W), (N, H, W, C) or "
-        "(N, C, H, W) as uint8 or as floats in [0, 1]."
-    )
-
-
-def _features(key: str, x: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is reported below
-        features = np.ascontiguousarray(x, dtype=np.float32)
-    bad = ~np.isfinite(features)
-    if bad.any():
-        raise InputError(
-            f"{key} has {bad.sum():,} values that are not finite numbers, first in row {bad.any(axis=1).argmax()}; "
-            "fill or drop them."
-        )
-    return features
-
-
-def _lost_digits(x: np.ndarray, features: np.ndarray) -> tuple[str, ...]:
-    """A note on features that vary too little for float32 (timestamps: 1.7e9 is rounded to a multiple of 128).
-
-    Their means are not taken off here: a saved model takes features as they are, and would know nothing of it."""
-    if np.can_cast(x.dtype, np.float32):
-        return ()
-    given = np.asarray(x, np.float64)
-    rounded = np.abs(features - given).max(axis=0)
-    spread = np.where(np.ptp(given, axis=0) > 0, given.std(axis=0), np.inf)  # a constant has nothing to lose
-    lost = np.flatnonzero(rounded > MOST_ROUNDED * spread)
-    if len(lost) == 0:
-        return ()
-    worst = (rounded / spread).argmax()
-    named = ", ".join(map(str, lost[:5])) + (", ..." if len(lost) > 5 else "")
-    return (
-        f"single precision is too coarse for {len(lost):,} of {x.shape[1]:,} features (counted from 0: {named}): "
-        f"feature {worst} has a standard deviation of {spread[worst]:.2g} and is rounded by up to "
-        f"{rounded[worst]:.2g}; subtract the mean of such a feature before you save it",
-    )
-
-
-def _bytes(key: str, x: np.ndarray) -> np.ndarray:
-    if x.dtype == np.uint8:
-        return x
-    outside = ~((x >= 0) & (x <= 1))  # NaN is outside too
-    if outside.any():
-        first = outside.reshape(len(x), -1).any(axis=1).argmax()
-        raise InputError(
-            f"{key} has float images with {outside.sum():,} values outside [0, 1], first in image {first}; divide by "
-            "the largest value, or store images as uint8."
-        )
-    scaled: np.ndarray = np.rint(x * 255)
-    return scaled.astype(np.uint8)
-
-
-def _channels_first(key: str, x: np.ndarray) -> np.ndarray:
-    if x.ndim == 3:
-        return x[:, None]
-    first, last = x.shape[1] in (1, 3), x.shape[3] in (1, 3)
-    if first == last:
-        reason = "both could be the channels" if first else "there is no axis of 1 or 3 channels"
-        raise InputError(f"{key} has the shape {x.shape}: {reason}; store it as (N, H, W, C), or (N, H, W) for gray.")
-    return x if first else x.transpose(0, 3, 1, 2)
 
 
 def _labels(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from semigrad.experiments.statistics import agreement, difference, paired_difference, summarize
+from semigrad.core.statistics import agreement, difference, paired_difference, summarize
 
 DRAWS = np.random.default_rng(3)
 
