@@ -34,19 +34,26 @@ def read_labels(y: Any, rows: np.ndarray, unlabeled: Any) -> Labels:
     known = ~find_unlabeled(given, unlabeled)
     if not known.any():
         raise InputError(f"No row has a label: all of y is {unlabeled!r}. Label some rows of at least two classes.")
-    labels = given[known]
+    labels = _of_one_kind(given[known])
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
-    try:
-        classes, numbers = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise InputError(f"y holds labels of several types ({kinds}), which have no order. Use one type.") from error
+    classes, numbers = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"Labels of at least two classes are needed; y has 1 class, {classes[0]!r}.")
     placed = np.full(len(given), -1)
     placed[known] = numbers
     return Labels(classes, placed)
+
+
+def _of_one_kind(labels: np.ndarray) -> np.ndarray:
+    """Labels that have an order; numbers in an array of objects become an array of numbers."""
+    if labels.dtype.kind != "O":
+        return labels
+    kinds = {type(label) for label in labels.tolist()}
+    if str in kinds and len(kinds) > 1:
+        named = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"y holds labels of several types ({named}), which have no order. Use one type.")
+    return labels if str in kinds else np.array(labels.tolist())
 
 
 def find_unlabeled(y: np.ndarray, unlabeled: Any) -> np.ndarray:
