@@ -22,7 +22,7 @@ def checks():
         yield pytest.param(estimator, check, marks=[pytest.mark.slow] if name in SLOW else [], id=name)
 
 
-@pytest.mark.parametrize(("estimator", "check"), checks())
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_where_all_rows_are_labeled(estimator, check):
     check(estimator)
 

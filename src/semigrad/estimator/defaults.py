@@ -24,11 +24,14 @@ and 250 of a network for color images a minute."""
 
 
 def network_for(shape: tuple[int, ...], rows: int) -> Layer:
-    """The network for examples of this shape, smaller where there are few of them."""
+    """The network for examples of this shape, smaller where there are few of them.
+
+    For rows of features without BatchNorm, with which the meta-gradient was worse on the validation parts of two small
+    tables out of three (`benchmarks/tables.py`)."""
     if len(shape) > 1:
         return {"name": default_model(shape)}
     few = rows < FEW_ROWS
-    return {"name": "mlp", "width": 64 if few else 128, "depth": 1 if few else 2}
+    return {"name": "mlp", "width": 64 if few else 128, "depth": 1 if few else 2, "batch_norm": False}
 
 
 def settings_for(shape: tuple[int, ...]) -> Layer:
