@@ -17,10 +17,10 @@ from pathlib import Path
 
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
+from semigrad.core.statistics import Difference, Summary, difference, summarize
 from semigrad.experiments import EXPERIMENTS
 from semigrad.experiments.cost import multiplications_of_step
 from semigrad.experiments.reproduce import reproduce
-from semigrad.experiments.statistics import Difference, Summary, difference, summarize
 from semigrad.experiments.store import Outcome, Store
 from semigrad.run import Run
 from semigrad.settings.fields import Count

@@ -13,6 +13,11 @@ import semigrad
 from semigrad.training.progress import Progress, Quiet
 
 FUNCTIONS = [name for name in semigrad.__all__ if inspect.isfunction(getattr(semigrad, name))]
+ESTIMATORS = [
+    semigrad.SemiSupervisedClassifier,
+    semigrad.SemiSupervisedClassifier.compare,
+    semigrad.SemiSupervisedSplit,
+]
 
 
 def run_examples(thing, folder):
@@ -32,6 +37,11 @@ def run_examples(thing, folder):
 def test_every_public_function_has_an_example_that_works(name, tmp_path):
     torch.manual_seed(0)
     run_examples(getattr(semigrad, name), tmp_path)
+
+
+@pytest.mark.parametrize("thing", ESTIMATORS, ids=lambda thing: thing.__qualname__)
+def test_the_estimator_has_examples_that_work(thing, tmp_path):
+    run_examples(thing, tmp_path)
 
 
 def test_ones_own_logging(tmp_path):

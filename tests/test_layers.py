@@ -16,7 +16,7 @@ LAYERS = [
     {"run"},
     {"folder"},
     {"training"},
-    {"classifier", "fitting"},
+    {"classifier", "fitting", "estimator"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

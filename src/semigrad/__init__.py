@@ -33,6 +33,9 @@ _HOMES = {
     "Run": "run",
     "configure": "run",
     "Execution": "settings",
+    "SemiSupervisedClassifier": "estimator",
+    "SemiSupervisedSplit": "estimator",
+    "semi_supervised_scorer": "estimator",
     "Stopped": "training.signals",
     "train": "training.loop",
 }
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from semigrad.core import Task as Task
     from semigrad.data import Dataset as Dataset
     from semigrad.errors import InputError as InputError
+    from semigrad.estimator import SemiSupervisedClassifier as SemiSupervisedClassifier
+    from semigrad.estimator import SemiSupervisedSplit as SemiSupervisedSplit
+    from semigrad.estimator import semi_supervised_scorer as semi_supervised_scorer
     from semigrad.metagrad import FiniteDifference as FiniteDifference
     from semigrad.metagrad import ForwardMode as ForwardMode
     from semigrad.metagrad import Lookahead as Lookahead

@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
-class InputError(Exception):
+class InputError(ValueError):
     """One or more problems with what the user gave: each a sentence that says what was given, what is allowed and
-    what to do. The command line prints them together and exits with code 2."""
+    what to do. The command line prints them together and exits with code 2; Python and scikit-learn know it as a
+    ValueError."""
 
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from semigrad.core.statistics import summarize
 from semigrad.errors import InputError
-from semigrad.experiments.statistics import summarize
 from semigrad.report.comparison import comparison_picture, comparison_table
 from semigrad.training.parallel import train_all
 from tests.small_runs import cli, command, go, small, stop_after, weights

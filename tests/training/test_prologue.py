@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from semigrad.data.stream import places
-from semigrad.folder.run_folder import RunFolder
+from semigrad.folder.keeping import InMemory
 from semigrad.settings import Execution
 from semigrad.training.setup import set_up
 from semigrad.training.timeline import Timeline
@@ -26,10 +26,10 @@ def test_it_comes_before_step_0_and_trains_what_it_prepares(tmp_path):
     assert all("tangent" in line and "reconstruction" not in line for line in lines if line["step"] > 0)
 
 
-def test_the_network_is_untouched_by_it(tmp_path):
+def test_the_network_is_untouched_by_it():
     run = small(method=TNAR)
     setup = set_up(run, "cpu")
-    training = Training(run, setup, RunFolder(tmp_path), Execution())
+    training = Training(run, setup, InMemory(), Execution())
     before = {name: value.clone() for name, value in setup.net.state_dict().items()}
     prepared = {name: value.clone() for name, value in setup.memory.state_dict().items()}
     for batch in setup.stream.batches(range(-6, 0), setup.device):

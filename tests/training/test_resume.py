@@ -17,6 +17,7 @@ import torch
 from semigrad.errors import InputError
 from semigrad.folder.checkpoint import save
 from semigrad.folder.files import claimed
+from semigrad.folder.keeping import InMemory
 from semigrad.folder.run_folder import RunFolder
 from semigrad.settings import Execution
 from semigrad.training.progress import Quiet
@@ -90,19 +91,17 @@ def test_a_process_that_dies_between_checkpoints_loses_the_steps_since(undisturb
 
 
 @pytest.mark.parametrize("part", ["optimizer", "average", "step"])
-def test_every_part_of_a_checkpoint_matters(part, tmp_path):
+def test_every_part_of_a_checkpoint_matters(part):
     """The negative control: going on without one part gives other weights."""
     run = small(average=0.9)
 
     def finish_from(forgotten):
-        folder = RunFolder(tmp_path)
-        training = Training(run, set_up(run), folder, Execution())
-        training.metrics.rewind(0)
+        training = Training(run, set_up(run), InMemory(), Execution())
         batches = list(training.setup.stream.batches(range(run.steps), training.setup.device))
         for batch in batches[:6]:
             training.one_step(batch)
         state = copy.deepcopy(training.state())
-        training = Training(run, set_up(run), folder, Execution())
+        training = Training(run, set_up(run), InMemory(), Execution())
         state.update({name: training.state()[name] for name in forgotten})
         training.load(state)
         for batch in batches[6:]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from semigrad.core.statistics import Agreement, Difference, Summary, agreement, difference, summarize
 from semigrad.experiments.experiment import Column
 from semigrad.experiments.published import FULLY_SUPERVISED
-from semigrad.experiments.statistics import Agreement, Difference, Summary, agreement, difference, summarize
 from semigrad.experiments.store import Outcome
 
 MISSING, NONE = "missing", "–"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from semigrad.folder.files import cannot_write, sync, write_whole
+from semigrad.folder.files import cannot_write, write_whole
 from semigrad.reading import TEXT, read_file
 
 Line = Mapping[str, float]
@@ -64,7 +64,6 @@ def prepares(line: Line) -> bool:
 class Metrics:
     """The means of every named figure since the line before."""
 
-    path: Path
     sums: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -77,23 +76,13 @@ class Metrics:
         return {name: value / self.counts[name] for name, value in self.sums.items()}
 
     def flush(self, step: int, extra: Line) -> Line:
+        """The line of this step; the next one begins."""
         line = {"step": step, **self.means(), **extra}
-        try:
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
         self.sums, self.counts = {}, {}
         return line
 
-    def rewind(self, step: int) -> None:
-        """Drop what was written after `step` (or half-written when the process died)."""
-        kept = [line for line in read_metrics(self.path) if line["step"] <= step]
-        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
-
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps; the lines so far outlast it."""
-        sync(self.path)
+        """What a checkpoint keeps."""
         return {"sums": dict(self.sums), "counts": dict(self.counts)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -103,6 +92,20 @@ class Metrics:
         if not all(type(count) is int and count > 0 for count in counts.values()):
             raise ValueError("its counts of figures cannot be right.")
         self.sums, self.counts = sums, counts
+
+
+def append_line(path: Path, line: Line) -> None:
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def rewind(path: Path, step: int) -> None:
+    """Drop what was written after `step` (or half-written when the process died)."""
+    kept = [line for line in read_metrics(path) if line["step"] <= step]
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from semigrad.experiments.statistics import difference, summarize
+from semigrad.core.statistics import difference, summarize
 from semigrad.report.drawing.style import COLORS, INK, light, save, tidy
 
 Errors = Mapping[str, Sequence[float]]

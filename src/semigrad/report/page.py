@@ -69,6 +69,8 @@ def run_context(folder: Path, run: Run | None = None) -> dict[str, Any]:
     """Everything that the page of a run shows; the run is read from the folder where it is not at hand."""
     try:
         return _run_context(folder, run or load_run(folder))
+    except InputError:
+        raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         files, reason = f"{RUN}, {RESULT} or {CONFIG}", f"{type(error).__name__}: {error}"
         raise InputError(f"{folder} is damaged: {files} is not as it was written ({reason}).") from error

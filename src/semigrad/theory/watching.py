@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from torch import Tensor
@@ -14,7 +12,7 @@ from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import open_data
 from semigrad.data.stream import in_order
-from semigrad.folder.run_folder import RunFolder
+from semigrad.folder.keeping import InMemory
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.training.setup import Setup, set_up
@@ -25,8 +23,8 @@ def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tupl
     """Train, stopping before each `every`-th step, with the batch that comes, and after the last one, with its own.
     Nothing is written."""
     setup = set_up(run, "cpu", dataset)
-    with tempfile.TemporaryDirectory() as folder, random_state_kept(CPU):
-        training = Training(run, setup, RunFolder(Path(folder)), Execution())
+    with random_state_kept(CPU):
+        training = Training(run, setup, InMemory(), Execution())
         for step, batch in enumerate(setup.stream.batches(range(run.steps), CPU)):
             if step % every == 0:
                 yield training, batch

@@ -1,11 +1,12 @@
-"""The loop. The command line, the demo and the experiments are faces on `train`; only `theory.watching` takes the steps
-of a `Training` one by one, to look at the weights between them."""
+"""The loop. The command line, the demo and the experiments are faces on `train`, the estimator on `train_in_memory`;
+only `theory.watching` takes the steps of a `Training` one by one, to look at the weights between them."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -16,9 +17,11 @@ from torch import nn
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import as_dataset
 from semigrad.errors import InputError
+from semigrad.folder import checkpoint
 from semigrad.folder.files import claimed, make_folder
-from semigrad.folder.metrics import require_tensorboard
-from semigrad.folder.run_folder import RunFolder, default_folder
+from semigrad.folder.keeping import InFolder, InMemory
+from semigrad.folder.metrics import Line, require_tensorboard, rewind
+from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RunFolder, default_folder
 from semigrad.models.adapt import Adapted
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
@@ -28,7 +31,7 @@ from semigrad.training.facts import facts
 from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
 from semigrad.training.setup import set_up
-from semigrad.training.signals import Stopped, interruptible
+from semigrad.training.signals import Stop, Stopped, interruptible
 from semigrad.training.training import Training
 
 NOTHING_MEASURED = (
@@ -79,7 +82,7 @@ def train(
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, execution.device, dataset, network, problems)
-    training = Training(run, setup, folder, execution)
+    training = Training(run, setup, InFolder(folder, execution.tensorboard), execution)
     make_folder(folder.path)
     with claimed(folder.path), processor_threads(execution.threads):
         refuse(folder.problems(run, resume))  # another process may have been here meanwhile
@@ -90,17 +93,46 @@ def train(
             progress.note(f"{out} holds this run, finished; nothing to do.")
         else:
             if resume:
-                training.restore(progress)
-            training.metrics.rewind(training.done)
+                restore(training, folder, progress)
+            rewind(folder[METRICS], training.done)
             progress.begin(describe_plan(run, setup, training.step), training.timeline.total, training.taken)
             try:
-                run_to_the_end(training, progress)
-                finish(training)
+                with interruptible() as stop:
+                    run_to_the_end(training, progress, stop)
+                finish(training, folder)
             finally:
                 progress.end()
         if network is not None:
             network.load_state_dict(load(folder.weights()))
         return folder.result()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training leaves in memory."""
+
+    net: nn.Module  # who answers
+    lines: list[Line]  # what metrics.jsonl would hold
+
+
+def train_in_memory(
+    run: Run, dataset: Dataset, network: nn.Module | None = None, execution: Execution = Execution(),  # noqa: B008
+    progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """The steps of `train`, bit for bit, with nothing on disk: no folder, no checkpoints, and nothing to resume.
+    Signals do what they do elsewhere in Python, and no test part is read. A `network` of one's own is trained in
+    place."""
+    progress, keeper = progress or Quiet(), InMemory()
+    setup = set_up(run, execution.device, dataset, network, execution.problems())
+    training = Training(run, setup, keeper, execution)
+    with processor_threads(execution.threads):
+        progress.begin([], training.timeline.total, training.taken)
+        try:
+            run_to_the_end(training, progress, Stop())
+            net = training.answering()
+        finally:
+            progress.end()
+    return Trained(net.network if isinstance(net, Adapted) else net, keeper.lines)
 
 
 @contextlib.contextmanager
@@ -114,9 +146,27 @@ def processor_threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def run_to_the_end(training: Training, progress: Progress) -> None:
-    """Step by step to the last one, or until a signal."""
-    with interruptible() as stop, training.under_way():
+def restore(training: Training, folder: RunFolder, progress: Progress) -> None:
+    """Go on from the newest sound checkpoint, if there is one."""
+    state = checkpoint.load_newest(folder[CHECKPOINTS], progress.note)
+    if state is None:
+        start = training.timeline.words(training.done)
+        progress.note(f"{folder.path} holds no usable checkpoint; starting at {start}.")
+        return
+    try:
+        training.load(state)
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"The newest checkpoint in {folder[CHECKPOINTS]} is not of this run: {reason[:300]} Choose another place "
+            "with --out, or take that file away."
+        ) from error
+    progress.note(f"Going on at {training.timeline.words(training.done)}.")
+
+
+def run_to_the_end(training: Training, progress: Progress, stop: Stop) -> None:
+    """Step by step to the last one, or until a signal is noted."""
+    with training.under_way():
         for batch in training.batches():
             figures, line = training.advance(batch)
             if line:
@@ -124,13 +174,13 @@ def run_to_the_end(training: Training, progress: Progress) -> None:
             progress.step(training.taken, figures)
             if stop.number:
                 training.save()
-                where = f"{training.timeline.words(training.done)}; everything is saved in {training.folder.path}"
-                raise Stopped(stop.number, f"Stopped at {where}. Go on with --resume.")
+                where = training.timeline.words(training.done)
+                raise Stopped(stop.number, f"Stopped at {where}; {training.keeper.way_on}")
 
 
-def finish(training: Training) -> None:
+def finish(training: Training, folder: RunFolder) -> None:
     """Write the model and, with the only look at the test part, the result."""
-    run, setup, folder = training.run, training.setup, training.folder
+    run, setup = training.run, training.setup
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
     model = None if setup.own_network else run.to_dict()["model"]

@@ -15,6 +15,7 @@ from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, rando
 from semigrad.core.ops import average_into
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
+from semigrad.folder.keeping import Keeper
 from semigrad.folder.metrics import (
     ACCURACY,
     CONFIDENCE,
@@ -25,9 +26,7 @@ from semigrad.folder.metrics import (
     VALIDATION_ERROR,
     Line,
     Metrics,
-    events,
 )
-from semigrad.folder.run_folder import CHECKPOINTS, EVENTS, METRICS, RunFolder
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.training.evaluate import (
@@ -38,7 +37,6 @@ from semigrad.training.evaluate import (
     measure_validation,
 )
 from semigrad.training.optimizer import make_optimizer, restore_optimizer, set_rates
-from semigrad.training.progress import Progress
 from semigrad.training.schedule import momentum
 from semigrad.training.setup import Setup
 from semigrad.training.timeline import Timeline
@@ -62,10 +60,10 @@ class Step(nn.Module):
 class Training:
     """All that changes while a run is under way."""
 
-    def __init__(self, run: Run, setup: Setup, folder: RunFolder, execution: Execution) -> None:
-        self.run, self.setup, self.folder, self.execution = run, setup, folder, execution
+    def __init__(self, run: Run, setup: Setup, keeper: Keeper, execution: Execution) -> None:
+        self.run, self.setup, self.keeper, self.execution = run, setup, keeper, execution
         self.timeline = Timeline(run)
-        self.metrics = Metrics(folder[METRICS])
+        self.metrics = Metrics()
         self.pace = checkpoint.Pace(execution.checkpoint_every)
         self.step = Step(run.method, setup.net, setup.memory)
         self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
@@ -94,8 +92,7 @@ class Training:
         """Around the steps: their time counts, TensorBoard hears of them where it is wanted, and the random state
         outside stays as it is."""
         self.started = time.monotonic() - self.seconds
-        board = events(self.folder[EVENTS], self.execution.tensorboard, self.done)
-        with board as self.board, random_state_kept(self.setup.device):
+        with self.keeper.board(self.done) as self.board, random_state_kept(self.setup.device):
             yield
 
     def advance(self, batch: Batch) -> tuple[Line, Line | None]:
@@ -108,6 +105,7 @@ class Training:
         if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):
             rates = {"lr": self.clock(self.done - 1).lr, "seconds": round(self.seconds, 3)}
             line = self.metrics.flush(self.done, {**rates, **errors})
+            self.keeper.write(line)
             self.board(line)
         if self.finished or self.pace.due(self.done):
             self.save()
@@ -210,50 +208,29 @@ class Training:
         }
 
     def save(self) -> None:
-        """Write a checkpoint; never one from which training could not go on."""
+        """Keep the state; never one from which training could not go on."""
         with self.pace.timed():
-            self.folder.keep_description()
             state = self.state()
             # not the buffers: a mask of -inf is none of our business
             trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
             if name := checkpoint.find_not_finite({"network": trained, "optimizer": state["optimizer"]}):
                 raise self.not_finite(f"{name} has values that are not finite")
-            checkpoint.save(self.folder[CHECKPOINTS], self.taken, state)
-
-    def restore(self, progress: Progress) -> None:
-        """Go on from the newest sound checkpoint, if there is one."""
-        state = checkpoint.load_newest(self.folder[CHECKPOINTS], progress.note)
-        if state is None:
-            progress.note(
-                f"{self.folder.path} holds no usable checkpoint; starting at {self.timeline.words(self.done)}."
-            )
-        else:
-            self.load(state)
-            progress.note(f"Going on at {self.timeline.words(self.done)}.")
+            self.keeper.save(self.taken, state)
 
     def load(self, state: checkpoint.State) -> None:
-        try:
-            checkpoint.check_progress(state, self.run.key, self.timeline.first, self.run.steps)
-            self.step.load_state_dict(state["step"])
-            restore_optimizer(self.optimizer, state["optimizer"])
-            if self.average is not None:
-                self.average.load_state_dict(state["average"])
-            self.metrics.load_state(state["metrics"])
-            self.done, self.seconds = state["done"], state["seconds"]
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(
-                f"The newest checkpoint in {self.folder[CHECKPOINTS]} is not of this run: {reason[:300]} Choose "
-                "another place with --out, or take that file away."
-            ) from error
+        """Go on from a state; whatever torch raises where it is of another run."""
+        checkpoint.check_progress(state, self.run.key, self.timeline.first, self.run.steps)
+        self.step.load_state_dict(state["step"])
+        restore_optimizer(self.optimizer, state["optimizer"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        self.metrics.load_state(state["metrics"])
+        self.done, self.seconds = state["done"], state["seconds"]
 
     def not_finite(self, what: str) -> InputError:
-        saved = checkpoint.checkpoints(self.folder[CHECKPOINTS])
-        where = f"The last good checkpoint is {saved[-1]}." if saved else "No checkpoint was written yet."
-        return InputError(
-            f"Step {self.done} is not finite: {what}. {where} A smaller learning rate, a warm-up or a smaller weight "
-            "of the unlabeled term usually helps."
-        )
+        advice = "A smaller learning rate, a warm-up or a smaller weight of the unlabeled term usually helps."
+        sentences = [f"Step {self.done} is not finite: {what}.", self.keeper.last_good, advice]
+        return InputError(" ".join(filter(None, sentences)))
 
 
 @torch.no_grad()

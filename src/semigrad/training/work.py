@@ -8,11 +8,13 @@ it."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -68,6 +70,8 @@ def passes_of_step(method: Method, batch: int, unlabeled_batch: int) -> Passes:
     refuse(method.problems(batch, unlabeled_batch))
     try:
         shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch) for model in (SHALLOW, DEEP))
+    except InputError:
+        raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         reason, shape = str(error).partition("\n")[0], " x ".join(map(str, SHAPE))
         name = type(method).__name__
@@ -114,9 +118,15 @@ def network_size(model: Model, shape: tuple[int, ...], classes: int) -> tuple[in
     """Multiplications of convolutions and matrices for one example, and how many layers there are of all kinds.
 
     One example is run: on torch's device `meta`, which computes shapes only, torch would load its compiler first."""
-    with random_state_kept(CPU), processor_threads(1), torch.no_grad():
-        network = model.build(_task(model, shape, classes, 1, 1)).eval()
-        with Work() as work:
-            network(torch.zeros(1, *shape))
+    with random_state_kept(CPU):
+        network = model.build(_task(model, shape, classes, 1, 1))
     layers = [layer for layer in network.modules() if not list(layer.children())]
-    return work.multiplications, len(layers)
+    return multiplications(network, shape), len(layers)
+
+
+def multiplications(network: nn.Module, shape: tuple[int, ...]) -> int:
+    """Of convolutions and matrices for one example, on a copy."""
+    trial = copy.deepcopy(network).cpu().eval()
+    with random_state_kept(CPU), processor_threads(1), torch.no_grad(), Work() as work:
+        trial(torch.zeros(1, *shape))
+    return int(work.multiplications)

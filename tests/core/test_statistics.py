@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from semigrad.experiments.statistics import agreement, difference, paired_difference, summarize
+from semigrad.core.statistics import agreement, difference, paired_difference, summarize
 
 DRAWS = np.random.default_rng(3)
 
@@ -38,6 +38,16 @@ def test_interval_of_two_seeds_in_closed_form():
     mean, half = paired_difference([3.0, 7.0], [1.0, 2.0])
     assert mean == 3.5
     assert half == pytest.approx(math.tan(0.475 * math.pi) * abs(2 - 5) / 2)
+
+
+def test_folds_that_share_training_rows_have_a_wider_interval():
+    """Nadeau and Bengio: the variance of the mean of n differences is (1/n + test/training) s²."""
+    first, second = [90.0, 92.0, 95.0, 91.0, 97.0], [89.0, 93.0, 90.0, 90.0, 91.0]
+    differences = np.subtract(first, second)
+    mean, half = paired_difference(first, second, overlap=20 / 80)
+    assert mean == pytest.approx(differences.mean())
+    assert half == pytest.approx(stats.t(4).ppf(0.975) * math.sqrt((1 / 5 + 1 / 4) * differences.var(ddof=1)))
+    assert half == pytest.approx(1.5 * paired_difference(first, second)[1])
 
 
 def test_interval_covers_the_true_difference_in_95_of_100_cases():

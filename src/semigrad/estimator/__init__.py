@@ -1,0 +1,10 @@
+"""Semigrad as a scikit-learn estimator, and cross-validation that knows of unlabeled rows."""
+
+from __future__ import annotations
+
+from semigrad.estimator.classifier import SemiSupervisedClassifier
+from semigrad.estimator.comparison import Comparison
+from semigrad.estimator.scoring import semi_supervised_scorer
+from semigrad.estimator.splitting import SemiSupervisedSplit
+
+__all__ = ["Comparison", "SemiSupervisedClassifier", "SemiSupervisedSplit", "semi_supervised_scorer"]

@@ -1,0 +1,46 @@
+"""What the estimator does where nothing is said: the one place to change it."""
+
+from __future__ import annotations
+
+from semigrad.models import default_model
+from semigrad.settings.recipes import Layer
+
+METHOD = "meta-gradient"
+"""The method where none is named."""
+
+FEATURES: Layer = {"optimizer": "adamw", "lr": 0.003, "weight_decay": 0.01, "warmup": 0.05}
+IMAGES: Layer = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 1e-4, "warmup": 0.075}
+
+NETWORKS: dict[str, Layer] = {"linear": {"name": "mlp", "depth": 0}}
+"""Networks that have a name of their own here, beside those of `MODELS`."""
+FEW_ROWS = 1000
+"""Below so many rows of features the network is the smaller one."""
+
+PASSES, FEWEST, MOST = 40, 150, 1500
+"""Steps: so many passes over the rows, within these bounds, and ..."""
+WORK = 1.5e9
+"""... not more than this over the multiplications for one example: what makes 1,500 steps of a perceptron take seconds,
+and 250 of a network for color images a minute."""
+
+
+def network_for(shape: tuple[int, ...], rows: int) -> Layer:
+    """The network for examples of this shape, smaller where there are few of them.
+
+    For rows of features without BatchNorm, with which the meta-gradient was worse on the validation parts of two small
+    tables out of three (`benchmarks/tables.py`)."""
+    if len(shape) > 1:
+        return {"name": default_model(shape)}
+    few = rows < FEW_ROWS
+    return {"name": "mlp", "width": 64 if few else 128, "depth": 1 if few else 2, "batch_norm": False}
+
+
+def settings_for(shape: tuple[int, ...]) -> Layer:
+    """Settings for feature arrays or images. Labeled rows are in the unlabeled pool too: so there is one where every
+    row has a label, and it is not of a single row where all but one have."""
+    return {**(FEATURES if len(shape) == 1 else IMAGES), "include_labeled": True}
+
+
+def steps_for(rows: int, batch: int, multiplications: int) -> int:
+    """Steps for so many rows and a network of this size: a matter of seconds, whatever the machine does."""
+    wanted = min(PASSES * rows // batch, WORK // max(multiplications, 1), MOST)
+    return int(max(wanted, FEWEST))

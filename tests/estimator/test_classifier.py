@@ -1,0 +1,314 @@
+"""The estimator keeps scikit-learn's promises, and trains as a run does."""
+
+import copy
+import json
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+from semigrad import SemiSupervisedSplit
+from semigrad.errors import InputError
+from semigrad.folder.saved import load_model, load_run
+from semigrad.methods import VAT, MeanTeacher
+from semigrad.models import MLP
+from tests.estimator.tables import digits, quick, same_weights, weights, wine
+
+
+def without_time(lines):
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+
+
+@pytest.mark.parametrize("method", ["meta-gradient", "mean-teacher+fast-swa", "supervised"])
+def test_memory_and_folder_give_the_same_bits(method, tmp_path, monkeypatch):
+    X, y, _ = wine()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    memory = quick(method=method).fit(X, y)
+    assert os.listdir() == []
+    folder = quick(method=method, folder=tmp_path / "run").fit(X, y)
+    assert same_weights(memory, folder)
+    assert without_time(memory.history_) == without_time(folder.history_)
+    assert np.array_equal(memory.predict_proba(X), folder.predict_proba(X))
+    assert {"run.json", "metrics.jsonl", "checkpoints", "model.safetensors", "config.json", "result.json"} <= set(
+        os.listdir(tmp_path / "run")
+    )
+    saved, classes = load_model(tmp_path / "run")
+    assert classes == ("0", "1", "2")
+    assert all(np.array_equal(value.numpy(), weights(memory)[name]) for name, value in saved.state_dict().items())
+    assert load_run(tmp_path / "run").seed == 0
+
+
+def test_a_folder_is_used_once_and_its_data_cannot_be_opened_again(tmp_path):
+    from tests.small_runs import cli
+
+    X, y, _ = wine()
+    estimator = quick(folder=tmp_path / "run").fit(X, y)
+    with pytest.raises(InputError, match="holds a finished run"):
+        estimator.fit(X, y)
+    assert cli("evaluate", tmp_path / "run") == 2
+
+
+def test_attributes():
+    X, y, _ = wine()
+    estimator = quick().fit(X, y)
+    assert estimator.classes_.tolist() == [0, 1, 2]
+    assert (estimator.n_features_in_, estimator.example_shape_, estimator.n_iter_) == (13, (13,), 6)
+    assert [line["step"] for line in estimator.history_] == [1, 2, 3, 4, 5, 6]
+    assert {"loss", "lr", "mixed", "consistency"} <= estimator.history_[0].keys()
+    known = y >= 0
+    assert np.array_equal(estimator.transduction_[known], y[known])
+    assert np.array_equal(estimator.transduction_[~known], estimator.predict(X)[~known])
+    assert not np.array_equal(estimator.predict(X)[known], y[known])  # so few steps: the given labels stay nevertheless
+    assert np.allclose(estimator.predict_proba(X).sum(1), 1)
+    assert not hasattr(estimator, "baseline_")
+
+
+def test_it_learns_from_rows_without_labels():
+    """The unlabeled rows reach the weights, and a real table is learned."""
+    X, y, truth = wine(0.3)
+    estimator = quick(method="pseudo-label", steps=100).fit(X, y)
+    assert estimator.score(X[y < 0], truth[y < 0]) > 0.9
+    moved = X.copy()
+    moved[y < 0] += X.std(0)
+    frozen = {"method": "supervised", "steps": 3}
+    assert not same_weights(
+        quick(method="pseudo-label", steps=3).fit(X, y), quick(method="pseudo-label", steps=3).fit(moved, y)
+    )
+    alone, others = (quick(**frozen).fit(rows, y).network_.head.weight for rows in (X, moved))
+    assert not torch.equal(alone, others)  # the statistics that normalize are of all rows
+
+
+@pytest.mark.parametrize("given", [VAT(epsilon=2.0), {"name": "vat", "epsilon": 2.0}], ids=["object", "table"])
+def test_ways_to_name_a_method(given):
+    X, y, _ = wine()
+    estimator = quick(method=given).fit(X, y)
+    assert same_weights(estimator, quick(method=clone(estimator).method).fit(X, y))
+    assert not same_weights(estimator, quick(method="vat").fit(X, y))
+    assert same_weights(estimator, quick(method={"name": "vat", "epsilon": 2.0}).fit(X, y))
+
+
+def test_a_method_without_a_name_is_trained():
+    class Mine(MeanTeacher):
+        pass
+
+    X, y, _ = wine()
+    assert same_weights(quick(method=Mine()).fit(X, y), quick(method="mean-teacher").fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "given", [MLP(width=8, depth=1), {"name": "mlp", "width": 8, "depth": 1}], ids=["object", "table"]
+)
+def test_ways_to_name_a_network(given):
+    X, y, _ = wine()
+    estimator = quick(network=given).fit(X, y)
+    assert weights(estimator)["head.weight"].shape == (3, 8)
+    assert same_weights(estimator, quick(network={"name": "mlp", "width": 8, "depth": 1}).fit(X, y))
+
+
+def test_a_linear_network_and_a_smaller_one_for_few_rows():
+    X, y, _ = wine()
+    assert weights(quick(network="linear").fit(X, y))["head.weight"].shape == (3, 13)
+    assert len(weights(quick().fit(X, y))) < len(weights(quick(steps=1).fit(*digits()[:2])))
+
+
+def own_network():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(13, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+@pytest.mark.parametrize("method", ["meta-gradient", "mean-teacher"])
+def test_a_network_of_ones_own_is_copied(method, tmp_path):
+    X, y, _ = wine()
+    network = own_network()
+    before = copy.deepcopy(network.state_dict())
+    estimator = quick(network=network, method=method).fit((X - X.mean(0)) / X.std(0), y)
+    assert estimator.network is network
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert network.training
+    assert isinstance(estimator.network_, nn.Sequential)
+    assert not torch.equal(estimator.network_[0].weight, network[0].weight)
+    again = quick(network=network, method=method, folder=tmp_path / "run").fit((X - X.mean(0)) / X.std(0), y)
+    assert same_weights(estimator, again)
+
+
+def test_random_state():
+    X, y, _ = wine()
+    fit = lambda state: quick(random_state=state).fit(X, y)  # noqa: E731
+    assert same_weights(fit(3), fit(3))
+    assert not same_weights(fit(3), fit(4))
+    assert same_weights(fit(np.random.RandomState(3)), fit(np.random.RandomState(3)))
+    source = np.random.RandomState(3)
+    assert not same_weights(fit(source), fit(source))
+    assert not same_weights(fit(None), fit(None))
+    np.random.seed(0)  # noqa: NPY002 - what None draws from
+    first = fit(None)
+    np.random.seed(0)  # noqa: NPY002
+    assert same_weights(first, fit(None))
+
+
+def test_random_states_outside_stay():
+    X, y, _ = wine()
+    before = torch.random.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    quick().fit(X, y)
+    assert torch.equal(torch.random.get_rng_state(), before[0])
+    assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
+
+
+def test_a_table_of_pandas():
+    X, y, _ = wine()
+    columns = [f"c{number}" for number in range(13)]
+    frame = pd.DataFrame(X, columns=columns)
+    estimator = quick().fit(frame, pd.Series(y))
+    assert estimator.feature_names_in_.tolist() == columns
+    assert np.array_equal(estimator.predict_proba(frame), quick().fit(X, y).predict_proba(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(frame[columns[::-1]])
+
+
+LAYOUTS = {
+    "gray": lambda images: images,
+    "channels last": lambda images: images[..., None],
+    "channels first": lambda images: images[:, None],
+    "floats": lambda images: images / 255,
+}
+
+
+def pictures():
+    X, y, truth = digits()
+    images = np.rint(X * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
+    return images[:200], y[:200], truth[:200]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_images(layout):
+    images, y, _ = pictures()
+    given = LAYOUTS[layout](images)
+    estimator = quick().fit(given, y)
+    assert (estimator.n_features_in_, estimator.example_shape_) == (64, (1, 8, 8))
+    assert np.array_equal(estimator.predict_proba(given), quick().fit(images, y).predict_proba(images))
+
+
+def test_what_is_not_like_the_training_rows_is_refused():
+    images, y, _ = pictures()
+    estimator = quick().fit(images, y)
+    for other in (images[:, :7], images.reshape(-1, 64)):
+        with pytest.raises(ValueError, match=r"fitted on examples of|expecting 64 features"):
+            estimator.predict(other)
+    with pytest.raises(InputError, match=r"outside \[0, 1\]"):
+        quick().fit(images.astype(float), y)
+    with pytest.raises(InputError, match="empty"):
+        estimator.predict(images[:0])
+    X, y, _ = wine()
+    with pytest.raises(InputError, match="fitted on examples of"):
+        quick().fit(X, y).predict(images)
+
+
+def test_sparse_rows_are_refused():
+    X, y, _ = wine()
+    with pytest.raises(TypeError, match="dense data is required"):
+        quick().fit(csr_array(X), y)
+
+
+def test_a_feature_that_single_precision_cannot_tell_apart_is_named():
+    X, y, _ = wine()
+    X[:, 0] += 1.7e9
+    with pytest.warns(UserWarning, match="single precision is too coarse for 1 of 13 features"):
+        quick().fit(X, y)
+
+
+@pytest.mark.parametrize("unlabeled_rows", [0, 1])
+def test_where_all_or_all_but_one_are_labeled_the_labeled_rows_are_the_pool(unlabeled_rows):
+    X, _, truth = wine()
+    y = truth.copy()
+    y[:unlabeled_rows] = -1
+    estimator = quick(method="vat+ent", steps=60).fit(X, y)
+    assert estimator.score(X, truth) > 0.9
+    assert not same_weights(estimator, quick(method="supervised", steps=60).fit(X, y))
+
+
+def test_the_baseline_is_labeled_only_training_under_the_same_budget(tmp_path):
+    X, y, _ = wine()
+    estimator = quick(baseline=True, folder=tmp_path / "run").fit(X, y)
+    alone = quick(method="supervised").fit(X, y)
+    assert same_weights(estimator.baseline_, alone)
+    assert not same_weights(estimator, alone)
+    record = json.loads((tmp_path / "run-labeled-only" / "run.json").read_text())
+    assert record["run"]["method"]["name"] == "supervised"
+
+
+def test_fit_changes_no_parameter():
+    X, y, _ = wine()
+    settings = {"optimizer": "sgd"}
+    estimator = quick(settings=settings, method={"name": "vat"}, baseline=True)
+    before = copy.deepcopy(estimator.get_params())
+    estimator.fit(X, y)
+    assert estimator.get_params() == before
+    assert estimator.settings is settings
+
+
+def test_settings_reach_the_run(tmp_path):
+    X, y, _ = wine()
+    options = {"lr": 0.02, "weight_decay": 0.5, "feature_noise": 0.3, "feature_mask": 0.1, "feature_dropout": 0.2}
+    quick(**options, settings={"optimizer": "sgd", "nesterov": True}, folder=tmp_path / "run").fit(X, y)
+    run = load_run(tmp_path / "run").to_dict()
+    assert {name: run[name] for name in options} == options
+    assert (run["optimizer"], run["nesterov"], run["batch"], run["include_labeled"]) == ("sgd", True, 16, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "vatt"}, "no method 'vatt'. Did you mean 'vat'"),
+        ({"method": 3}, "method takes a name such as 'mean-teacher'"),
+        ({"network": "resnet-18"}, "does not take rows of 13 features"),
+        ({"network": None}, "network takes a name such as 'mlp'"),
+        ({"network": nn.Linear(13, 4)}, "gives 4 logits an example, but the data have 3 classes"),
+        ({"steps": "many"}, "steps takes a whole number; given: 'many'"),
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"lr": -1.0}, "lr must be positive"),
+        ({"settings": {"speed": 3}}, "no setting 'speed'"),
+        ({"device": "tape"}, "no device 'tape'"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"lr": 1e20, "settings": {"optimizer": "sgd"}}, "is not finite"),
+    ],
+)
+def test_what_is_wrong_is_said(options, words):
+    X, y, _ = wine()
+    with pytest.raises(InputError, match=words):
+        quick(**options).fit(X, y)
+
+
+def test_pickle_and_clone():
+    X, y, _ = wine()
+    estimator = quick(method="mean-teacher+fast-swa").fit(X, y)
+    loaded = pickle.loads(pickle.dumps(estimator))
+    assert np.array_equal(loaded.predict_proba(X), estimator.predict_proba(X))
+    assert not hasattr(clone(estimator), "network_")
+    assert same_weights(clone(estimator).fit(X, y), estimator)
+
+
+def test_in_a_pipeline_and_a_search():
+    X, y, _ = wine()
+    model = make_pipeline(StandardScaler(), quick(steps=30))
+    grid = {"semisupervisedclassifier__method": ["supervised", "pseudo-label"]}
+    search = GridSearchCV(model, grid, cv=SemiSupervisedSplit(2), error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 2
+    assert search.best_score_ > 0.7
+    assert search.best_estimator_.set_params(semisupervisedclassifier__steps=2).fit(X, y)[-1].n_iter_ == 2
+
+
+@pytest.mark.slow
+def test_in_several_processes():
+    X, y, _ = wine()
+    one, two = (cross_val_score(quick(steps=20), X, y, cv=SemiSupervisedSplit(3), n_jobs=jobs) for jobs in (1, 2))
+    assert np.array_equal(one, two)
