@@ -87,11 +87,15 @@ def _check_archive(content: bytes) -> None:
         raise ValueError("it would grow when it is read, and is not loaded")
 
 
-def check_progress(state: State, key: str, first: int, last: int) -> None:
-    """Raise where a state is not one of the run with this key, between its first and its last step."""
-    done, seconds = state["done"], state["seconds"]
+def check_key(state: State, key: str) -> None:
+    """Raise where a state was written by another run than the one with this key."""
     if state.get("key", key) != key:
         raise ValueError(f"it was written by a run with the key {state['key']!r}, and this one has {key!r}.")
+
+
+def check_progress(state: State, first: int, last: int) -> None:
+    """Raise where a state is not between the first and the last step of a run."""
+    done, seconds = state["done"], state["seconds"]
     if type(done) is not int or not first <= done <= last:
         raise ValueError(f"it stands at step {done!r}, and the run goes from {first} to {last}.")
     if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:

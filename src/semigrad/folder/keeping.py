@@ -40,6 +40,7 @@ class InFolder:
     """Everything in the run's folder, with TensorBoard events where wanted."""
 
     folder: RunFolder
+    key: str  # of the run, which its checkpoints carry
     tensorboard: bool = False
 
     def write(self, line: Line) -> None:
@@ -48,7 +49,7 @@ class InFolder:
     def save(self, taken: int, state: checkpoint.State) -> None:
         self.folder.keep_description()
         sync(self.folder[METRICS])  # the lines so far outlast the checkpoint
-        checkpoint.save(self.folder[CHECKPOINTS], taken, state)
+        checkpoint.save(self.folder[CHECKPOINTS], taken, {**state, "key": self.key})
 
     def board(self, done: int) -> AbstractContextManager[Callable[[Line], None]]:
         return events(self.folder[EVENTS], self.tensorboard, done)

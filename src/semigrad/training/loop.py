@@ -82,7 +82,7 @@ def train(
     problems = [*execution.problems(), *folder.problems(run, resume)]
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, execution.device, dataset, network, problems)
-    training = Training(run, setup, InFolder(folder, execution.tensorboard), execution)
+    training = Training(run, setup, InFolder(folder, run.key, execution.tensorboard), execution)
     make_folder(folder.path)
     with claimed(folder.path), processor_threads(execution.threads):
         refuse(folder.problems(run, resume))  # another process may have been here meanwhile
@@ -154,6 +154,7 @@ def restore(training: Training, folder: RunFolder, progress: Progress) -> None:
         progress.note(f"{folder.path} holds no usable checkpoint; starting at {start}.")
         return
     try:
+        checkpoint.check_key(state, training.run.key)
         training.load(state)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())

@@ -198,7 +198,6 @@ class Training:
 
     def state(self) -> checkpoint.State:
         return {
-            "key": self.run.key,
             "done": self.done,
             "seconds": self.seconds,
             "step": self.step.state_dict(),
@@ -219,7 +218,7 @@ class Training:
 
     def load(self, state: checkpoint.State) -> None:
         """Go on from a state; whatever torch raises where it is of another run."""
-        checkpoint.check_progress(state, self.run.key, self.timeline.first, self.run.steps)
+        checkpoint.check_progress(state, self.timeline.first, self.run.steps)
         self.step.load_state_dict(state["step"])
         restore_optimizer(self.optimizer, state["optimizer"])
         if self.average is not None:
