@@ -44,10 +44,11 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     """The run for these data; `settings` that are "auto" are left to us."""
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
     chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
+    named = _named("model", NETWORKS.get(network, network) if isinstance(network, str) else network, (Model, nn.Module))
     layers: list[Layer] = [
-        {"method": {"name": METHOD}, "model": network_for(shape, rows), **settings_for(shape)},
+        {"method": {"name": METHOD}, **settings_for(shape)},
         _named("method", method, (Method,)),
-        _named("model", NETWORKS.get(network, network) if isinstance(network, str) else network, (Model, nn.Module)),
+        named or {"model": network_for(shape, rows)},  # fields of ours are not for a network that somebody names
         {**chosen, "seed": seed_of(random_state)},
     ]
     run = from_layers(word_for(dataset), layers)
