@@ -44,7 +44,7 @@ def carry_out_seeds(run: Run, execution: Execution, output: Output) -> int:
 
 def together(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
     """Mean ± standard deviation of the errors that were measured."""
-    from semigrad.experiments.statistics import summarize
+    from semigrad.core.statistics import summarize
 
     lines = []
     for part in ("validation", "test"):
@@ -57,7 +57,7 @@ def together(results: Mapping[int, Mapping[str, Any]]) -> list[str]:
 
 
 def _summary(runs: list[Run], folders: Mapping[int, Path], results: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    from semigrad.experiments.statistics import summarize
+    from semigrad.core.statistics import summarize
 
     errors = [result["error"] for result in results.values() if result["error"] is not None]
     over = summarize(errors)
