@@ -180,7 +180,7 @@ def test_a_single_array_is_explained(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.eye(3))
     with pytest.raises(InputError, match="one array without a name"):
         open_dataset("npz", tmp_path / "one.npy")
-    with pytest.raises(InputError, match="not a readable"):
+    with pytest.raises(InputError, match="it is a folder"):
         open_dataset("npz", tmp_path)
 
 
