@@ -102,7 +102,7 @@ def test_every_network_can_be_exported(name, tmp_path):
     net = MODELS[name]().build(task)
     for parameter in net.parameters():
         parameter.data += 0.01 * torch.randn_like(parameter)
-    RunFolder(tmp_path).write_model(net, {"name": name}, task)
+    RunFolder(tmp_path).write_model(net, {"name": name}, task, "key")
     for kind in ("onnx", "torch-export"):
         assert export(tmp_path, kind).difference < 1e-4
 

@@ -148,7 +148,7 @@ def test_a_method_flag_over_a_file_drops_the_fields_of_the_other_method(tmp_path
     (tmp_path / "mine.toml").write_text('steps = 1\nbatch = 16\nmethod = {name = "meta-gradient", beta = 0.25}\n')
     options = ("--config", tmp_path / "mine.toml", "--method", "supervised", "--threads", "1")
     assert cli("train", "digits@40", *options, "--out", tmp_path / "a") == 0
-    assert recorded(tmp_path / "a")["method"] == {"name": "supervised", "strong": False}
+    assert recorded(tmp_path / "a")["method"] == {"name": "supervised", "strong": False, "smoothing": 0.0}
 
 
 def test_a_run_json_reproduces_its_run_to_the_bit(tmp_path):

@@ -90,7 +90,7 @@ def test_runs_in_processes_go_on_with_what_was_begun_and_are_the_same_to_the_bit
     results = train_all({tmp_path / "there": run}, 1, lambda path, result: heard.append((path, result["error"])))
     assert heard == [(tmp_path / "there", results[tmp_path / "there"]["error"])]
     assert weights(tmp_path / "here") == weights(tmp_path / "there")
-    with pytest.raises(InputError, match="steps: 8 there, 9 here"):
+    with pytest.raises(InputError, match="finished after 8 steps"):
         train_all({tmp_path / "there": small(steps=9)}, 1, lambda path, result: None)
 
 

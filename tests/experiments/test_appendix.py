@@ -69,12 +69,15 @@ APPENDIX = {
     "unlabeled": None,
     "mismatch": 0.0,
     "validation": 0,
+    "folds": 0,
+    "fold": 0,
     "validate_every": 0,
     "test_every": 0,
     "image_size": None,
     "resized_crop": False,
+    "start_from": None,
 }
-NOT_FOR_IMAGES = {"feature_noise", "feature_dropout", "feature_mask"}
+NOT_FOR_IMAGES = {"feature_noise", "feature_dropout", "feature_mask", "label"}
 WEIGHT_DECAY = {"SVHN@1000": 5e-5, "CIFAR-10@4000": 1e-4, "CIFAR-100@10000": 1e-4}
 GAMMA = {"SVHN@1000": 0.1, "CIFAR-10@4000": 1.0, "CIFAR-100@10000": 1.0}
 
@@ -94,7 +97,7 @@ ALGORITHM_2 = {
     "ramp": 4000 / 400_000,
 }
 
-LABELED_ONLY = {"name": "supervised", "strong": False}
+LABELED_ONLY = {"name": "supervised", "strong": False, "smoothing": 0.0}
 
 # The table of Conv-Large: filters, kernel, stride, padding.
 CONV_LARGE = [

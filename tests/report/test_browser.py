@@ -84,7 +84,8 @@ def test_the_pointer_over_a_chart_reads_its_values(page, tmp_path):
         area.dispatchEvent(new PointerEvent("pointermove", move));
         const tip = document.getElementById("tip");
         return [tip.textContent, getComputedStyle(tip).display];""")  # fmt: skip
-    assert found[0].startswith("step 30\ntest: ")
+    assert found[0].startswith("step 30\nlabeled training examples: ")
+    assert "\ntest: " in found[0]
     assert found[1] == "block"
 
 

@@ -165,8 +165,12 @@ class HangUp(Quiet):
 
 
 def test_a_terminal_that_is_closed_stops_and_saves(finished, tmp_path):
-    with pytest.raises(Stopped, match="everything is saved") as caught:
-        go(small(steps=4), tmp_path / "run", progress=HangUp())
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup themselves
+    try:
+        with pytest.raises(Stopped, match="everything is saved") as caught:
+            go(small(steps=4), tmp_path / "run", progress=HangUp())
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert caught.value.signal == signal.SIGHUP
     go(small(steps=4), tmp_path / "run", resume=True)
     assert weights(tmp_path / "run") == weights(finished)

@@ -83,6 +83,10 @@ class Interrupted(Quiet):
 
 def test_an_interrupt_stops_at_once():
     progress = Interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        train_in_memory(small(), digits(), execution=ONE, progress=progress)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train_in_memory(small(), digits(), execution=ONE, progress=progress)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (progress.steps, progress.ended) == (3, 1)

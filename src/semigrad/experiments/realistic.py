@@ -71,7 +71,7 @@ REALISTIC = Experiment(
     plans={
         "smoke": Plan.of(1, runs(_SMOKE, {}), NOTES),
         "laptop": Plan.of(5, runs(_LAPTOP, TUNED), (_TUNED_NOTE,)),
-        "overnight": Plan.of(3, runs(_OVERNIGHT, chosen_for("CIFAR-10")), (_CIFAR_NOTE,)),
+        "overnight": Plan.of(2, runs(_OVERNIGHT, chosen_for("CIFAR-10")), (_CIFAR_NOTE,)),
         "paper": Plan.of(3, runs(_PAPER, {}), (_UNTUNED_NOTE,)),
     },
     notes=(
