@@ -44,13 +44,11 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     """The run for these data; `settings` that are "auto" are left to us."""
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
     chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
-    layers: list[Layer] = [
-        {"method": {"name": METHOD}, "model": network_for(shape, rows), **settings_for(shape)},
-        _named("method", method, (Method,)),
-        _named("model", NETWORKS.get(network, network) if isinstance(network, str) else network, (Model, nn.Module)),
-        {**chosen, "seed": seed_of(random_state)},
-    ]
-    run = from_layers(IN_PYTHON, layers)
+    named = NETWORKS.get(network, network) if isinstance(network, str) else network
+    defaults: Layer = {"method": {"name": METHOD}, "model": network_for(shape, rows), **settings_for(shape)}
+    # in one layer: a method or network that somebody names has its own defaults, not the fields of ours
+    parts = {**defaults, **_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module))}
+    run = from_layers(IN_PYTHON, [parts, {**chosen, "seed": seed_of(random_state)}])
     run = dataclasses.replace(run, method=method) if isinstance(method, Method) else run
     run = dataclasses.replace(run, model=network) if isinstance(network, Model) else run
     own = network if isinstance(network, nn.Module) else None
