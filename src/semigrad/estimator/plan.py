@@ -17,7 +17,7 @@ from semigrad.core import Method
 from semigrad.data import IN_PYTHON
 from semigrad.data.dataset import Dataset
 from semigrad.errors import InputError
-from semigrad.estimator.defaults import METHOD, NETWORKS, network_for, settings_for, steps_for
+from semigrad.estimator.defaults import NETWORKS, method_for, network_for, settings_for, steps_for
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RunFolder
 from semigrad.folder.saved import load_model
@@ -45,7 +45,7 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
     chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
     named = NETWORKS.get(network, network) if isinstance(network, str) else network
-    defaults: Layer = {"method": {"name": METHOD}, "model": network_for(shape, rows), **settings_for(shape)}
+    defaults: Layer = {"method": method_for(shape), "model": network_for(shape, rows), **settings_for(shape)}
     # in one layer: a method or network that somebody names has its own defaults, not the fields of ours
     parts = {**defaults, **_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module))}
     run = from_layers(IN_PYTHON, [parts, {**chosen, "seed": seed_of(random_state)}])
