@@ -115,6 +115,12 @@ def test_ways_to_name_a_network(given):
     assert same_weights(estimator, quick(network={"name": "mlp", "width": 8, "depth": 1}).fit(X, y))
 
 
+def test_a_network_by_its_name_has_its_own_defaults_and_not_those_of_auto():
+    X, y, _ = wine()
+    assert same_weights(quick(network="mlp").fit(X, y), quick(network=MLP()).fit(X, y))
+    assert not same_weights(quick(network="mlp").fit(X, y), quick().fit(X, y))
+
+
 def test_a_linear_network_and_a_smaller_one_for_few_rows():
     X, y, _ = wine()
     assert weights(quick(network="linear").fit(X, y))["head.weight"].shape == (3, 13)

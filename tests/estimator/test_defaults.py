@@ -4,15 +4,17 @@ import pytest
 from torch import nn
 
 from semigrad import METHODS
-from semigrad.estimator.defaults import METHOD, network_for, steps_for
+from semigrad.estimator.defaults import method_for, network_for, steps_for
 from semigrad.models import MODELS
 from semigrad.training.work import multiplications
-from tests.estimator.tables import quick
+from tests.estimator.tables import quick, same_weights, wine
 
 
-def test_the_default_method_is_one_and_the_estimator_has_it():
-    assert METHOD.partition("+")[0] in METHODS
-    assert quick().method == METHOD
+def test_where_no_method_is_named_it_is_the_default_for_such_rows():
+    X, y, _ = wine()
+    assert same_weights(quick().fit(X, y), quick(method=method_for((13,))).fit(X, y))
+    assert not same_weights(quick().fit(X, y), quick(method="meta-gradient").fit(X, y))  # with fields of its own
+    assert method_for((1, 8, 8))["name"] in METHODS
 
 
 def test_steps_grow_with_the_rows_and_end_where_seconds_end():

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from semigrad.estimator.answers import answer
 from semigrad.estimator.comparison import Comparison, compare
-from semigrad.estimator.defaults import METHOD
 from semigrad.estimator.examples import as_dataset, read_examples
 from semigrad.estimator.labels import read_labels, refuse_unlabeled
 from semigrad.estimator.plan import carry_out, make_plan
@@ -42,8 +41,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Parameters
     ----------
-    method : a name such as "mean-teacher+fast-swa", a table with `name` and fields, or a Method. "supervised" trains on
-        the labeled rows alone.
+    method : "auto" (the meta-gradient), a name such as "mean-teacher+fast-swa", a table with `name` and fields, or a
+        Method. "supervised" trains on the labeled rows alone.
     network : "auto", "linear", the name of a model, a table with `name` and fields, a Model, or any module of torch
         that ends in a linear layer; of a module a copy is trained.
     steps : optimizer steps; "auto" goes by the number of rows and the size of the network.
@@ -70,7 +69,7 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def __init__(
         self,
-        method: Any = METHOD,
+        method: Any = "auto",
         network: Any = "auto",
         *,
         steps: Any = "auto",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from semigrad.models import default_model
 from semigrad.settings.recipes import Layer
 
-METHOD = "meta-gradient"
-"""The method where none is named."""
+FEATURE_METHOD: Layer = {"name": "meta-gradient", "beta": 1.0}
+"""The method for rows of features where none is named. β is not the learning rate, its default: under AdamW that is so
+small that pseudo-labels hardly move, and predictions without mixup are those of labeled-only training."""
+IMAGE_METHOD: Layer = {"name": "meta-gradient"}
 
 FEATURES: Layer = {"optimizer": "adamw", "lr": 0.003, "weight_decay": 0.01, "warmup": 0.05}
 IMAGES: Layer = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 1e-4, "warmup": 0.075}
@@ -26,12 +28,16 @@ and 250 of a network for color images a minute."""
 def network_for(shape: tuple[int, ...], rows: int) -> Layer:
     """The network for examples of this shape, smaller where there are few of them.
 
-    For rows of features without BatchNorm, with which the meta-gradient was worse on the validation parts of two small
-    tables out of three (`benchmarks/tables.py`)."""
+    For rows of features without BatchNorm: the meta-gradient takes its targets in eval mode, and on small tables
+    running statistics made them worse (it recovers with BatchNorm where `mode` is train)."""
     if len(shape) > 1:
         return {"name": default_model(shape)}
     few = rows < FEW_ROWS
     return {"name": "mlp", "width": 64 if few else 128, "depth": 1 if few else 2, "batch_norm": False}
+
+
+def method_for(shape: tuple[int, ...]) -> Layer:
+    return FEATURE_METHOD if len(shape) == 1 else IMAGE_METHOD
 
 
 def settings_for(shape: tuple[int, ...]) -> Layer:

@@ -17,7 +17,7 @@ from semigrad.core import Method
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.errors import InputError
-from semigrad.estimator.defaults import METHOD, NETWORKS, network_for, settings_for, steps_for
+from semigrad.estimator.defaults import NETWORKS, method_for, network_for, settings_for, steps_for
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RunFolder
 from semigrad.folder.saved import load_model
@@ -44,14 +44,11 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     """The run for these data; `settings` that are "auto" are left to us."""
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
     chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
-    named = _named("model", NETWORKS.get(network, network) if isinstance(network, str) else network, (Model, nn.Module))
-    layers: list[Layer] = [
-        {"method": {"name": METHOD}, **settings_for(shape)},
-        _named("method", method, (Method,)),
-        named or {"model": network_for(shape, rows)},  # fields of ours are not for a network that somebody names
-        {**chosen, "seed": seed_of(random_state)},
-    ]
-    run = from_layers(word_for(dataset), layers)
+    named = NETWORKS.get(network, network) if isinstance(network, str) else network
+    defaults: Layer = {"method": method_for(shape), "model": network_for(shape, rows), **settings_for(shape)}
+    # in one layer: a method or network that somebody names has its own defaults, not the fields of ours
+    parts = {**defaults, **_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module))}
+    run = from_layers(word_for(dataset), [parts, {**chosen, "seed": seed_of(random_state)}])
     run = dataclasses.replace(run, method=method) if isinstance(method, Method) else run
     run = dataclasses.replace(run, model=network) if isinstance(network, Model) else run
     own = network if isinstance(network, nn.Module) else None
