@@ -119,6 +119,7 @@ def test_a_graph_that_differs_is_not_called_done(digits_run, tmp_path, monkeypat
     monkeypatch.setattr(room, "graph", other)
     with pytest.raises(InputError, match="other probabilities"):
         export(digits_run, "torch-export", tmp_path / "m.pt2")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ones_own_network_is_refused(tmp_path):

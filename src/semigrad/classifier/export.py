@@ -27,6 +27,8 @@ from semigrad.folder.saved import load_origin
 
 EXAMPLES = 200  # that are compared
 LARGEST_DIFFERENCE = 1e-4  # of a probability
+CARD = "README.md"
+HUB = (CONFIG, MODEL, CARD)
 
 Answers = Callable[[np.ndarray], np.ndarray]
 """(N, *shape) examples -> (N, classes) probabilities."""
@@ -72,10 +74,12 @@ def export(run: Path, kind: str, out: Path | None = None) -> Export:
     difference = float(np.abs(answers(examples) - original(model, examples)).max())
     for few in (1, 3):  # a graph that was traced with a fixed number of examples fails here
         answers(examples[:few])
-    if difference > LARGEST_DIFFERENCE:
+    if not difference <= LARGEST_DIFFERENCE:  # what is not finite is no agreement either
+        for file in [place / name for name in HUB] if format_.folder else [place]:
+            file.unlink()
         raise InputError(
-            f"{place} gives other probabilities than the model, by up to {difference:.1e}: do not use it. Choose "
-            "another format."
+            f"As {kind} the model gives other probabilities than it does here, by up to {difference:.1e}: nothing was "
+            "left. Choose another format."
         )
     done = Export(place, len(examples), real, difference)
     beside = place / "export.json" if format_.folder else place.with_name(f"{place.name}.json")
@@ -169,9 +173,9 @@ def write_torch_export(run: Path, model: Classifier, out: Path) -> Answers:
 def write_folder(run: Path, model: Classifier, out: Path) -> Answers:
     """config.json, model.safetensors and README.md, the card; `semigrad.load` reads it."""
     make_folder(out)
-    for name in (CONFIG, MODEL):
-        write_whole(out / name, (run / name).read_bytes())
-    write_whole(out / "README.md", model_card(run, model).encode())
+    card = model_card(run, model).encode()
+    for name in HUB:
+        write_whole(out / name, card if name == CARD else (run / name).read_bytes())
     again = load(out, "cpu")
     return lambda examples: original(again, examples)
 
