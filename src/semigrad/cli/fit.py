@@ -59,11 +59,12 @@ def main(words: Sequence[str]) -> int:
     say(str(look))
     for note in look.dataset.notes:
         say(note)
-    methods = CANDIDATES if options.method == AUTO else (options.method,)
+    compared = CANDIDATES if options.method == AUTO else (options.method,)
+    methods = tuple(dict.fromkeys((BASELINE, *compared)))
     jobs = options.jobs or os.cpu_count() or 1
-    plan = make_plan(look, (BASELINE, *methods), budget, jobs, options.seed, options.steps)
+    plan = make_plan(look, methods, budget, jobs, options.seed, options.steps)
     say(str(plan))
-    out = options.out or Path("runs") / f"fit_{plan.run(methods[0]).key}"
+    out = options.out or Path("runs") / f"fit_{plan.run(methods[-1]).key}"
     fitted = fit(plan, out, Execution(threads=1), tell, for_this_terminal())
     print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
     if options.json:
