@@ -146,3 +146,23 @@ def test_the_command(digits_run, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     assert cli("export", digits_run, "--out", tmp_path / "folder") == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_nothing_of_somebody_else_is_overwritten(digits_run, tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    for place in (tmp_path, digits_run):
+        with pytest.raises(InputError, match="holds no export of ours"):
+            export(digits_run, "safetensors", place)
+    assert (tmp_path / "README.md").read_text() == "mine"
+    export(digits_run, "safetensors", tmp_path / "hub")
+    export(digits_run, "safetensors", tmp_path / "hub")  # its own it may write again
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "hub"]
+
+
+def test_columns_that_are_not_those_of_the_model(wine_run, tmp_path):
+    config = json.loads((wine_run / "config.json").read_text())
+    for columns in ([{"name": "a", "kind": "number"}], [{"name": "a", "kind": "number", "fill": 10**400}] * 13):
+        (tmp_path / "config.json").write_text(json.dumps({**config, "columns": {"label": "y", "columns": columns}}))
+        (tmp_path / "model.safetensors").write_bytes((wine_run / "model.safetensors").read_bytes())
+        with pytest.raises(InputError, match="columns"):
+            semigrad.load(tmp_path)

@@ -109,3 +109,14 @@ def test_rows_of_a_table(tmp_path, capsys):
     model = semigrad.load(tmp_path / "run")
     assert model.predict(asked).tolist() == answers
     assert model.predict(asked.to_dict("records")).tolist() == answers
+
+
+def test_what_is_there_stays_until_there_are_answers(wine_run, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.zeros((2, 13)))
+    before = (tmp_path / "x.npy").read_bytes()
+    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "x.npy") == 2
+    assert (tmp_path / "x.npy").read_bytes() == before
+    (tmp_path / "old.csv").write_text("old")
+    assert cli("predict", wine_run, tmp_path / "nothing.npy", "--out", tmp_path / "old.csv") == 2
+    assert (tmp_path / "old.csv").read_text() == "old"
+    assert "does not exist" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -320,3 +321,24 @@ def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "'digits' has no label; only csv and parquet take it" in capsys.readouterr().err
     assert cli("train", str(path)) == 2
     assert f"For your own write csv:{path}" in capsys.readouterr().err
+
+
+def test_missing_labels_among_texts_are_no_class(tmp_path: Path) -> None:
+    for word in ("NA", "?", "None", "null", "n/a", "-1.0"):
+        rows = [[index, ["a", "b", word][index % 3]] for index in range(30)]
+        found = open_dataset("csv", write(tmp_path / "m.csv", ["x", "label"], rows))
+        assert found.classes == ("a", "b")
+        assert (found.labels == -1).sum() == 10
+
+
+def test_the_split_may_have_a_capital(tmp_path: Path) -> None:
+    rows = [[index, "ab"[index % 2], "Test" if index > 20 else "Train"] for index in range(30)]
+    found = open_dataset("csv", write(tmp_path / "m.csv", ["x", "label", "Split"], rows))
+    assert (len(found.train), found.train.shape) == (21, (1,))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_no_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="no regular file"):
+        open_dataset("csv", tmp_path / "pipe.csv")

@@ -47,3 +47,8 @@ def test_the_verdict(difference, half, helped, words):
         "With 1,234 unlabeled rows 91.0 % of the answers are right, without them 87.5 %: "
     )
     assert words in str(comparison)
+
+
+def test_the_same_difference_in_every_fold_proves_nothing():
+    assert Comparison((90.0, 80.0), (80.0, 70.0), 10.0, 0.0, 5).helped is None
+    assert Comparison((90.0, 80.0), (80.0, 70.0), 10.0, 3.0, 5).helped is True

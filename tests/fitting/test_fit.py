@@ -11,7 +11,7 @@ from semigrad import InputError
 from semigrad.data.opening import divide
 from semigrad.fitting.folds import held_out_answers
 from semigrad.fitting.looking import look_at, spec_of
-from semigrad.fitting.planning import MOST_STEPS, Plan, make_plan, seconds_of
+from semigrad.fitting.planning import MOST_STEPS, Plan, make_plan, seconds_of, seconds_of_all
 from semigrad.folder.saved import load_origin
 from tests.small_runs import cli
 
@@ -121,3 +121,37 @@ def test_a_class_with_one_label_cannot_be_compared(tmp_path, capsys):
 def test_odd_words(wine, words, capsys):
     assert cli("fit", wine, *words) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_place_is_looked_at_before_anything_is_trained(wine, tmp_path, capsys):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    assert cli("fit", wine, "--steps", "40", "--out", tmp_path / "full") == 2
+    assert "holds no run of ours" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 8, 64])
+def test_the_time_is_that_of_runs_dealt_to_so_many_cores(jobs):
+    """Against dealing the folds one by one to the core that is free first, then the final run."""
+    times, folds = {"supervised": 0.1, "meta-gradient": 0.35}, 5
+    free = [0.0] * jobs
+    for _ in range(folds):
+        for seconds in times.values():
+            first = free.index(min(free))
+            free[first] += seconds
+    dealt = max(free) + 0.35
+    assert 0.75 * dealt <= seconds_of_all(times, folds, jobs) <= dealt + 1e-9
+
+
+def test_a_column_of_labels_by_its_name(tmp_path, capsys):
+    rows = [f"{number},{number % 2},{'ab'[number % 2] if number < 20 else ''}" for number in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,z,kind", *rows]))
+    assert cli("fit", tmp_path / "t.csv", "--steps", "30", "--jobs", "1") == 2
+    assert "--label COLUMN" in capsys.readouterr().err
+    out = tmp_path / "run"
+    assert cli("fit", tmp_path / "t.csv", "--label", "kind", "--steps", "30", "--jobs", "1", "--out", out) == 0
+    told = json.loads((out / "fit.json").read_text())
+    assert told["chosen"] == min(told["errors"], key=told["errors"].get) or len(set(told["errors"].values())) == 1
+    assert semigrad.load(out).form.temperature is not None  # from the 20 labels that were held out
+    assert semigrad.load(out).form.columns is not None

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import logging
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,11 +25,13 @@ from semigrad.errors import InputError
 from semigrad.folder.files import make_folder, write_json, write_whole
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import load_origin
+from semigrad.settings.fields import refuse
 
 EXAMPLES = 200  # that are compared
 LARGEST_DIFFERENCE = 1e-4  # of a probability
 CARD = "README.md"
 HUB = (CONFIG, MODEL, CARD)
+FACTS = "export.json"
 
 Answers = Callable[[np.ndarray], np.ndarray]
 """(N, *shape) examples -> (N, classes) probabilities."""
@@ -59,34 +62,47 @@ class Export:
 
 def export(run: Path, kind: str, out: Path | None = None) -> Export:
     """Write a run's model as `onnx` (one file), as `torch-export` (one file), or as `safetensors`: a folder with
-    config.json and a model card, as model hubs expect it. `out` is where; none: in the run's folder."""
+    config.json and a model card, as model hubs expect it. `out` is where; none: in the run's folder. What was there
+    before stays until the comparison is done."""
     if kind not in FORMATS:
         raise InputError(f"There is no format {kind!r}. Known: {', '.join(FORMATS)}.")
     format_ = FORMATS[kind]
     model, place = load(run, "cpu"), out or run / format_.usual_name
-    if (place.exists() and not place.is_dir()) if format_.folder else place.is_dir():
-        raise InputError(
-            f"{place} is {'no folder' if format_.folder else 'a folder'}. Choose another place with --out."
-        )
+    refuse(place_problems(place, format_))
     make_folder(place.parent)
     examples, real = some_examples(run, model)
-    answers = format_.write(run, model, place)
-    difference = float(np.abs(answers(examples) - original(model, examples)).max())
-    for few in (1, 3):  # a graph that was traced with a fixed number of examples fails here
-        answers(examples[:few])
-    if not difference <= LARGEST_DIFFERENCE:  # what is not finite is no agreement either
-        for file in [place / name for name in HUB] if format_.folder else [place]:
-            file.unlink()
-        raise InputError(
-            f"As {kind} the model gives other probabilities than it does here, by up to {difference:.1e}: nothing was "
-            "left. Choose another format."
-        )
-    done = Export(place, len(examples), real, difference)
-    beside = place / "export.json" if format_.folder else place.with_name(f"{place.name}.json")
-    source = "the run's own data" if real else "made-up examples: the run's data are not here"
-    facts = {"format": kind, "compared_on": source, "examples": len(examples), "largest_difference": difference}
-    write_json(beside, {**facts, **description(model)})
-    return done
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=place.parent) as scratch:
+        made = Path(scratch) / place.name
+        answers = format_.write(run, model, made)
+        difference = float(np.abs(answers(examples) - original(model, examples)).max())
+        for few in (1, 3):  # a graph that was traced with a fixed number of examples fails here
+            answers(examples[:few])
+        if not difference <= LARGEST_DIFFERENCE:  # what is not finite is no agreement either
+            raise InputError(
+                f"As {kind} the model gives other probabilities than it does here, by up to {difference:.1e}: nothing "
+                "was left. Choose another format."
+            )
+        source = "the run's own data" if real else "made-up examples: the run's data are not here"
+        facts = {"format": kind, "compared_on": source, "examples": len(examples), "largest_difference": difference}
+        beside = made / FACTS if format_.folder else made.with_name(f"{made.name}.json")
+        write_json(beside, {**facts, **description(model)})
+        if format_.folder:
+            make_folder(place)
+        for file in made.iterdir() if format_.folder else (made, beside):
+            file.replace(place / file.name if format_.folder else place.with_name(file.name))
+    return Export(place, len(examples), real, difference)
+
+
+def place_problems(place: Path, format_: Format) -> list[str]:
+    """Why nothing can be exported there."""
+    advice = "Choose another place with --out."
+    if not format_.folder:
+        return [f"{place} is a folder. {advice}"] if place.is_dir() else []
+    if place.exists() and not place.is_dir():
+        return [f"{place} is no folder. {advice}"]
+    if place.is_dir() and any(place.iterdir()) and not (place / FACTS).is_file():
+        return [f"{place} is not empty and holds no export of ours. {advice}"]
+    return []
 
 
 def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, bool]:
@@ -94,7 +110,7 @@ def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, bool]:
     evenly; noise where the data cannot be had."""
     try:
         dataset = load_origin(run).dataset
-    except InputError:
+    except (InputError, OSError):
         rng = np.random.default_rng(0)
         if len(model.form.shape) == 3:
             return rng.integers(0, 256, (EXAMPLES, *model.form.shape), dtype=np.uint8), False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.settings import Execution
-from semigrad.settings.fields import Count, Whole
+from semigrad.settings.fields import Count, ImageSide, Whole
 from semigrad.settings.recipes import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Options:
     """The method to compare with labeled-only; auto: compares several."""
     budget: str = "10m"
     """Time for everything: 90s, 10m, 2h."""
+    label: str | None = None
+    """Tables: the column of labels; none: the one that is called label, class, target or y."""
+    image_size: ImageSide | None = None
+    """Height and width to bring pictures to; none: their own, or 64."""
     steps: Count | None = None
     """Steps of every run; none: as many as the time allows, at most 4,000."""
     seed: Whole = 0
@@ -55,7 +59,8 @@ def main(words: Sequence[str]) -> int:
     from semigrad.training.progress import for_this_terminal
 
     budget = seconds_of(options.budget)
-    look = look_at(options.path, options.seed)
+    given = {"label": options.label, "image_size": options.image_size}
+    look = look_at(options.path, options.seed, **{name: value for name, value in given.items() if value is not None})
     say(str(look))
     for note in look.dataset.notes:
         say(note)

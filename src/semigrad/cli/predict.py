@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.classifier.classifier import load
-    from semigrad.folder.files import cannot_write
+    from semigrad.folder.files import check_writable, write_whole
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -58,11 +59,12 @@ def main(words: Sequence[str]) -> int:
     if options.out is None:
         tally = write_answers(model, options.path, sys.stdout)
     else:
-        try:
-            with options.out.open("w", newline="", encoding="utf-8") as file:
-                tally = write_answers(model, options.path, file)
-        except OSError as error:
-            raise cannot_write(options.out, error) from error
+        if options.out.exists() and options.path.exists() and options.out.samefile(options.path):
+            raise InputError(f"{options.out} is what is asked about. Choose another place for the answers.")
+        check_writable([options.out.parent])
+        answers = io.StringIO(newline="")  # a file from before stays until there are all answers
+        tally = write_answers(model, options.path, answers)
+        write_whole(options.out, answers.getvalue().encode())
         counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
         print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")
     if not model.calibrated:

@@ -87,7 +87,7 @@ class Columns:
         try:
             columns = tuple(_column(**table) for table in given["columns"])
             return cls(str(given["label"]), columns)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"The description of the columns is damaged ({type(error).__name__}: {error}).") from error
 
 

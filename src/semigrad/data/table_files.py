@@ -13,6 +13,7 @@ import numpy as np
 
 from semigrad.data.cells import MISSING, Cells, Table, read_number
 from semigrad.errors import InputError
+from semigrad.reading import read_file
 
 MOST_BYTES = 10**9  # of a file: its cells as Python's texts need ten times as much
 MOST_CELLS = 5 * 10**8
@@ -50,7 +51,7 @@ def _text(path: Path) -> str:
             f"{path} has {path.stat().st_size / 1e9:.1f} GB, more than {MOST_BYTES / 1e9:.0f} GB as text. Save it as "
             "Parquet or with numpy.savez, and use parquet:PATH or npz:PATH."
         )
-    raw = path.read_bytes()
+    raw = read_file(path, MOST_BYTES)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semigrad.data.cells import Table, as_word, read_number, words_in
+from semigrad.data.cells import MISSING, Table, as_word, read_number, words_in
 from semigrad.errors import InputError
 
-UNLABELED = {"", "-1", "nan"}
+UNLABELED = MISSING | {"-1", "-1.0"}
 MANY_CLASSES = 20  # above it, classes that are more than half as many as their examples are no classes
 
 

@@ -95,24 +95,25 @@ def find_label(table: Table, asked: str | None) -> str:
 
 def _divided(parts: Parts, label: str) -> tuple[Parts, tuple[str, ...]]:
     """The two parts, where a column says which rows are which; and the names of columns that are no features."""
-    if SPLIT not in parts.train.cells or label == SPLIT:
+    split = next((name for name in parts.train.cells if name.lower() == SPLIT and name != label), None)
+    if split is None:
         return parts, ()
     if parts.test is not None:
         raise InputError(
-            f"{parts.train.title} has a column {SPLIT!r}, and {parts.test.title} is the test part. Keep one of them."
+            f"{parts.train.title} has a column {split!r}, and {parts.test.title} is the test part. Keep one of them."
         )
-    words = [word.lower() for word in words_in(parts.train, SPLIT)]
+    words = [word.lower() for word in words_in(parts.train, split)]
     strange = [row for row, word in enumerate(words) if word not in ("train", "test")]
     if strange:
         raise InputError(
-            f"{parts.train.title}: the column {SPLIT!r} says {words[strange[0]]!r} in {parts.train.place(strange[0])}; "
+            f"{parts.train.title}: the column {split!r} says {words[strange[0]]!r} in {parts.train.place(strange[0])}; "
             "allowed are train and test. Rename the column if it means something else."
         )
     tested = np.array(words) == "test"
     if tested.all():
-        raise InputError(f"{parts.train.title}: the column {SPLIT!r} says test in every row; some must say train.")
+        raise InputError(f"{parts.train.title}: the column {split!r} says test in every row; some must say train.")
     test = parts.train.take(np.flatnonzero(tested)) if tested.any() else None
-    return replace(parts, train=parts.train.take(np.flatnonzero(~tested)), test=test), (SPLIT,)
+    return replace(parts, train=parts.train.take(np.flatnonzero(~tested)), test=test), (split,)
 
 
 def _without(table: Table, names: set[str]) -> Table:

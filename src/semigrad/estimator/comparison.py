@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,9 @@ class Comparison:
 
     @property
     def helped(self) -> bool | None:
-        """Whether unlabeled rows helped; None where that cannot be told."""
-        return None if math.isnan(self.half) or abs(self.difference) <= self.half else self.difference > 0
+        """Whether unlabeled rows helped; None where that cannot be told, as where every fold differs by the same."""
+        unknown = not self.half > 0  # not known for one fold
+        return None if unknown or abs(self.difference) <= self.half else self.difference > 0
 
     def __str__(self) -> str:
         with_them, without = np.mean(self.scores), np.mean(self.labeled_only)

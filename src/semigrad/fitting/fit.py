@@ -14,6 +14,7 @@ from semigrad.fitting.verdict import Verdict, compare
 from semigrad.folder.files import make_folder, write_json
 from semigrad.folder.run_folder import RUN, RunFolder
 from semigrad.settings import Execution
+from semigrad.settings.fields import refuse
 from semigrad.training.calibration import temperature
 from semigrad.training.loop import train
 from semigrad.training.progress import Progress
@@ -36,6 +37,8 @@ def fit(
     """Compare the methods on labels held out, then train the one with the lowest error there (of equals, the one that
     found the labels likelier) on all labels into `out`, with the temperature of those answers. What was compared stands
     in fit.json."""
+    held = [RunFolder(out).problems(plan.run(method), resume=True) for method in plan.methods]
+    refuse(held[0] if all(held) else [])  # before hours of work, not after them
     make_folder(out.parent)
     answers = cross_validate(plan, out.parent / f"{out.name}-folds", tell)
     verdicts = {

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from semigrad.data import SOURCES
+from semigrad.data import SOURCES, source_for
 from semigrad.data.dataset import Dataset
-from semigrad.data.opening import open_data
+from semigrad.data.opening import divide, open_data
 from semigrad.errors import InputError
 from semigrad.run import configure
+from semigrad.settings.recipes import Layer
 
-BY_SUFFIX = {".npz": "npz", ".csv": "csv", ".parquet": "parquet"}
+ENDINGS = (".npz", ".csv", ".parquet")
 MOST_FOLDS, FEWEST_LABELS = 5, 2
 
 
@@ -22,13 +24,11 @@ def spec_of(given: str) -> str:
     path = Path(given).expanduser()
     if given.partition(":")[0].partition("@")[0] in SOURCES and not path.exists():
         return given
-    if path.is_dir():
-        return f"csv:{path}" if (path / "train.csv").is_file() else f"folder:{path}"
     if not path.exists():
-        raise InputError(f"{given} does not exist. Give a folder of pictures or a file ({', '.join(BY_SUFFIX)}).")
-    if path.suffix.lower() not in BY_SUFFIX:
-        raise InputError(f"{given} is no folder of pictures and none of {', '.join(BY_SUFFIX)}.")
-    return f"{BY_SUFFIX[path.suffix.lower()]}:{path}"
+        raise InputError(f"{given} does not exist. Give a folder of pictures or a file ({', '.join(ENDINGS)}).")
+    if path.is_file() and path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{given} is no folder of pictures and none of {', '.join(ENDINGS)}.")
+    return f"{source_for(path)}:{path}"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Look:
     dataset: Dataset
     labels: np.ndarray  # labeled examples of each class
     unlabeled: int
+    reading: Layer = field(default_factory=dict)  # settings that say how the data are read
 
     @property
     def labeled(self) -> int:
@@ -60,12 +61,10 @@ class Look:
         )
 
 
-def look_at(given: str, seed: int = 0) -> Look:
-    """Read the data once, and count."""
-    from semigrad.data.opening import divide
-
+def look_at(given: str, seed: int = 0, **reading: Any) -> Look:
+    """Read the data once, and count. `reading` are the settings that say how: label, image_size."""
     spec = spec_of(given)
-    run = configure(spec, seed=seed)
+    run = configure(spec, seed=seed, **reading)
     dataset, split = divide(spec, run, open_data(spec, run))
     counts = np.bincount(dataset.labels[split.labeled], minlength=len(dataset.classes))
-    return Look(spec, dataset, counts, len(split.unlabeled))
+    return Look(spec, dataset, counts, len(split.unlabeled), reading)

@@ -40,7 +40,7 @@ class Plan:
     def run(self, method: str, fold: int | None = None) -> Run:
         """A method on all labels, or without those of a fold."""
         held: Layer = {} if fold is None else {"folds": self.folds, "fold": fold}
-        return configure(self.look.spec, method=method, steps=self.steps, seed=self.seed, **held)
+        return configure(self.look.spec, method=method, steps=self.steps, seed=self.seed, **self.look.reading, **held)
 
     def __str__(self) -> str:
         compared = " against ".join(reversed(self.methods)) if len(self.methods) == 2 else ", ".join(self.methods)
@@ -58,12 +58,15 @@ def make_plan(look: Look, methods: tuple[str, ...], budget: float, jobs: int, se
             f"Some class of {look.spec} has one label only, so that none can be held out to compare on. Label at least "
             "two of each class, or train without a comparison: semigrad train."
         )
-    times = seconds_of_steps({method: configure(look.spec, method=method, seed=seed) for method in methods}, rounds=3)
-    step = all_steps(times, look.folds)
-    steps = steps or int(min(max(budget * jobs / step, FEWEST_STEPS), MOST_STEPS))
-    return Plan(look, methods, look.folds, steps, seed, steps * step / jobs, jobs)
+    one_step = {method: configure(look.spec, method=method, seed=seed, **look.reading) for method in methods}
+    times = seconds_of_steps(one_step, rounds=5)
+    step = seconds_of_all(times, look.folds, jobs)
+    steps = steps or int(min(max(budget / step, FEWEST_STEPS), MOST_STEPS))
+    return Plan(look, methods, look.folds, steps, seed, steps * step, jobs)
 
 
-def all_steps(times: Mapping[str, float], folds: int) -> float:
-    """Seconds for one step of everything that is trained: each method on each fold, and the slowest once more."""
-    return folds * sum(times.values()) + max(times.values())
+def seconds_of_all(times: Mapping[str, float], folds: int, jobs: int) -> float:
+    """Seconds for one step of everything that is trained: each method on each fold, so many at a time, none of them
+    quicker than the slowest alone; then the slowest once more, by itself."""
+    slowest = max(times.values())
+    return max(folds * sum(times.values()) / jobs, slowest) + slowest

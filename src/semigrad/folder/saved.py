@@ -133,6 +133,8 @@ def load_form(path: Path) -> Form:
         )
     described = config.get("columns")
     columns = None if described is None else Columns.from_dict(described)
+    if columns is not None and (len(columns.feature_names),) != shape:
+        raise InputError(f"{file} is damaged: its columns do not make the {shape[0]} features that the model takes.")
     seen, temperature = config.get("seen", 1.0), config.get("temperature")
     if not _within(seen, 1.0) or not (temperature is None or _within(temperature, LARGEST_TEMPERATURE)):
         raise InputError(f"{file} is damaged: seen is a share and temperature a number above 0, or null.")
