@@ -17,6 +17,7 @@ import semigrad
 from semigrad import Dataset, InputError, configure, train
 from semigrad.data import open_dataset
 from semigrad.data.given import word_for
+from semigrad.data.tables import features_of
 from semigrad.folder.saved import load_form, load_model, load_run
 from semigrad.settings import Execution
 
@@ -289,3 +290,15 @@ def test_settings_belong_to_configure() -> None:
     with pytest.raises(InputError, match="says already how many labels are used"):
         configure("digits@40", labels=40)
     assert configure("digits", labels="10%").data == "digits@10%"
+
+
+def test_true_and_false_are_words_wherever_they_come_from(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"flag": [True, False] * 15, "a": range(30), "label": ["x", "y"] * 15})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    train, same = open_dataset("csv", tmp_path / "t.csv"), Dataset.from_frame(frame)
+    assert train.columns == same.columns
+    expected = features_of(train.columns, tmp_path / "t.csv")
+    np.testing.assert_array_equal(features_of(train.columns, frame), expected)
+    np.testing.assert_array_equal(features_of(train.columns, frame.to_dict("records")), expected)
+    assert (expected[:, :2].sum(1) == 1).all()

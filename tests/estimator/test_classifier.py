@@ -318,3 +318,10 @@ def test_in_several_processes():
     X, y, _ = wine()
     one, two = (cross_val_score(quick(steps=20), X, y, cv=SemiSupervisedSplit(3), n_jobs=jobs) for jobs in (1, 2))
     assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("settings", [{"steps": 7}, {"method": "vat"}, {"seed": 9}, {"model": "mlp"}, [1]])
+def test_settings_do_not_say_what_a_parameter_says(settings):
+    X, y, _ = wine()
+    with pytest.raises(ValueError, match="settings"):
+        quick(settings=settings).fit(X, y)

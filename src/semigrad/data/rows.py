@@ -57,9 +57,9 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
         values = np.asarray(column)
         if str(column.dtype) == "category":
             cells[name] = [_word(value) for value in values.tolist()]
-        elif values.dtype.kind in "biuf":
+        elif values.dtype.kind in "iuf":
             cells[name] = values.astype(np.float64)
-        elif values.dtype.kind in "OUT":
+        elif values.dtype.kind in "bOUT":
             cells[name] = cells_of(values.tolist())
         else:
             notes.append(f"the column {name!r} is left out: {column.dtype} is neither a number nor a text")
@@ -67,10 +67,14 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
 
 
 def cells_of(values: list[Any]) -> Cells:
-    """Numbers where everything that is there is one, else texts."""
-    if all(_is_missing(value) or isinstance(value, numbers.Real) for value in values):
+    """Numbers where everything that is there is one, else texts; True and False are texts, as in a CSV file."""
+    if all(_is_missing(value) or (isinstance(value, numbers.Real) and not _is_flag(value)) for value in values):
         return np.array([math.nan if _is_missing(value) else float(value) for value in values])
     return [_word(value) for value in values]
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
 def _word(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from semigrad.errors import InputError
 from semigrad.estimator.answers import answer
 from semigrad.estimator.comparison import Comparison, compare
 from semigrad.estimator.examples import as_dataset, read_examples
@@ -111,7 +113,7 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         values = read_examples(self, X, first=True)
         labels = read_labels(y, values, self.unlabeled)
         dataset = as_dataset(values, labels)
-        given = {**(self.settings or {}), **{name: getattr(self, name) for name in OF_THE_RUN}}
+        given = {**self._more_settings(), **{name: getattr(self, name) for name in OF_THE_RUN}}
         plan = make_plan(self.method, self.network, given, self.random_state, dataset)
         execution = Execution(device=self.device, threads=self.threads)
         trained = carry_out(plan, dataset, execution, self.folder, for_this_terminal() if self.verbose else Quiet())
@@ -124,6 +126,18 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.baseline:
             self.baseline_ = self.labeled_only().set_params(random_state=plan.run.seed).fit(X, y)
         return self
+
+    def _more_settings(self) -> dict[str, Any]:
+        """Those in `settings`, none of which may say what a parameter of the estimator says."""
+        if self.settings is None:
+            return {}
+        if not isinstance(self.settings, Mapping):
+            raise InputError(f"settings takes a table of names and values; given: {self.settings!r}.")
+        parameters = {*self.get_params(deep=False), "model", "seed"}
+        if twice := sorted(map(str, self.settings.keys() & parameters)):
+            words = {"model": "network", "seed": "random_state"}
+            raise InputError([f"settings has {name!r}: give {words.get(name, name)}=... instead." for name in twice])
+        return dict(self.settings)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows, classes) probabilities, in the order of `classes_`."""
