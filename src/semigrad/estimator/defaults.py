@@ -21,8 +21,7 @@ FEW_ROWS = 1000
 PASSES, FEWEST, MOST = 40, 150, 1500
 """Steps: so many passes over the rows, within these bounds, and ..."""
 WORK = 1.5e9
-"""... not more than this over the multiplications for one example: what makes 1,500 steps of a perceptron take seconds,
-and 250 of a network for color images a minute."""
+"""... not more than this over the multiplications for one example, so that large networks take fewer steps."""
 
 
 def network_for(shape: tuple[int, ...], rows: int) -> Layer:
@@ -47,6 +46,6 @@ def settings_for(shape: tuple[int, ...]) -> Layer:
 
 
 def steps_for(rows: int, batch: int, multiplications: int) -> int:
-    """Steps for so many rows and a network of this size: a matter of seconds, whatever the machine does."""
+    """Steps for so many rows and a network of this size: the same on every machine."""
     wanted = min(PASSES * rows // batch, WORK // max(multiplications, 1), MOST)
     return int(max(wanted, FEWEST))
