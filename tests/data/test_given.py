@@ -93,7 +93,7 @@ def test_a_frame_with_a_test_part_and_words() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": [1, 2, 3], "kind": ["a", None, "b"], "sold": [True, False, True], "z": [*"uvu"]})
     data = Dataset.from_frame(frame, label="z", test=frame[:2])
-    np.testing.assert_array_equal(everything(data), [[1, 1, 0, 1], [2, 0, 0, 0], [3, 0, 1, 1]])
+    np.testing.assert_array_equal(everything(data), [[1, 1, 0, 0, 1], [2, 0, 0, 1, 0], [3, 0, 1, 0, 1]])
     assert data.test is not None
     np.testing.assert_array_equal(data.test.raw(np.arange(2)), everything(data)[:2])
     with pytest.raises(InputError, match="The DataFrame has no column of labels"):
