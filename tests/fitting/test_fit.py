@@ -49,11 +49,12 @@ def test_what_a_fit_leaves(fitted):
     model = semigrad.load(fitted)
     assert model.predict(load_wine().data[:3]).shape == (3,)
     assert len(list((fitted.parent / "run-folds").iterdir())) == 8
+    assert "<svg" in (fitted / "report.html").read_text()
 
 
 def test_a_fit_goes_on_where_it_was(fitted, wine, capsys):
     before = (fitted / "model.safetensors").read_bytes()
-    assert cli("fit", wine, "--steps", "40", "--jobs", "1", "--out", fitted) == 0
+    assert cli("fit", wine, "--steps", "40", "--jobs", "1", "--out", fitted, "--no-report") == 0
     assert (fitted / "model.safetensors").read_bytes() == before
     assert "held-out labels" in capsys.readouterr().out
 

@@ -46,6 +46,8 @@ class Options:
     """Runs at a time, each with one thread; none: as many as there are cores."""
     out: Path | None = None
     """The folder of the final run; none: runs/fit_ and a name of its own."""
+    report: bool = True
+    """Write report.html, a page on the final run."""
     json: bool = False
     """End stdout with one line of JSON."""
 
@@ -72,6 +74,10 @@ def main(words: Sequence[str]) -> int:
     out = options.out or Path("runs") / f"fit_{plan.run(methods[-1]).key}"
     fitted = fit(plan, out, Execution(threads=1), tell, for_this_terminal())
     print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
+    if options.report:
+        from semigrad.report.page import run_page
+
+        print(f"Report: {run_page(out)}")
     if options.json:
         print(json.dumps({"run": str(out), "chosen": fitted.chosen, "error": fitted.result["error"]}))
     return 0
@@ -93,4 +99,4 @@ def describe(fitted: Fitted, plan: Plan) -> list[str]:
     for name, verdict in fitted.verdicts.items():
         lines.append(f"{name}: {verdict.method:.1f} % wrong, labeled-only {verdict.baseline:.1f} %. {verdict.sentence}")
     lines.append(f"Trained {fitted.chosen} on all {plan.look.labeled:,} labels.")
-    return [*lines, *describe_result(fitted.result)]
+    return [*lines, *(describe_result(fitted.result) if fitted.result["test"] else [])]
