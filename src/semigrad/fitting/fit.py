@@ -52,7 +52,7 @@ def fit(
 
 
 def record(plan: Plan, answers: dict[str, Answers], verdicts: dict[str, Verdict], chosen: str) -> dict[str, Any]:
-    """What was compared, for the page and for those who come later."""
+    """What was compared, for those who come later."""
     return {
         "data": str(plan.look),
         "steps": plan.steps,
