@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from semigrad.data.ahead import read_ahead
+from semigrad.data.ahead import FOR_THE_PARENT, read_ahead, started
 from semigrad.errors import InputError
 
 
@@ -55,13 +55,18 @@ def test_a_killed_one_is_noticed_and_takes_the_others_along(before):
     assert multiprocessing.active_children() == []
 
 
-def test_signals_to_the_whole_group_are_left_to_the_parent():
-    items = read_ahead(Rows(), range(100, 160), 2)
-    next(items)
-    for child in multiprocessing.active_children():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            os.kill(child.pid, number)
-    assert len(list(items)) == 59
+@pytest.mark.parametrize("waited", [0, 0.001, 0.01, 0.1])
+def test_signals_to_the_whole_group_are_left_to_the_parent(waited):
+    """However young a process is when they reach it."""
+    for _ in range(10):
+        with started(Rows(), 2) as readers:
+            time.sleep(waited)
+            for reader in readers:
+                for number in FOR_THE_PARENT:
+                    os.kill(reader.process.pid, number)
+            for reader in readers:
+                reader.ask([7])
+                assert int(reader.next()[0, 0]) == 7
 
 
 def test_an_iterator_that_is_left_alone_ends_them():

@@ -21,6 +21,9 @@ from semigrad.errors import InputError
 
 AHEAD = 2
 """Items that each process is asked for at a time."""
+FOR_THE_PARENT = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that often go to a whole process group. The parent acts on them, and may still want an item before it
+stops."""
 
 
 class Items(Protocol):
@@ -40,7 +43,8 @@ class Reader:
     def start(cls, items: Items) -> Reader:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.Process(target=_answer, args=(items, theirs), daemon=True)
-        process.start()
+        with signals_held_back():
+            process.start()
         theirs.close()  # else the pipe would stay open when the process dies
         return cls(process, ours)
 
@@ -110,12 +114,23 @@ def started(items: Items, count: int) -> Iterator[list[Reader]]:
         end()
 
 
+@contextlib.contextmanager
+def signals_held_back() -> Iterator[None]:
+    """A process that starts inside holds them back too, from its first instruction on until it ignores them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_PARENT)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _answer(items: Items, pipe: Connection) -> None:
-    """What a reading process does until its parent is gone. A signal to the whole process group is for the parent to
-    act on, which may still want an item before it stops."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    """What a reading process does until its parent is gone."""
+    for number in FOR_THE_PARENT:
+        signal.signal(number, signal.SIG_IGN)
     torch.set_num_threads(1)
     parent = multiprocessing.parent_process()
     assert parent is not None
