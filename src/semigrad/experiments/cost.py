@@ -11,7 +11,7 @@ import torch
 
 from semigrad.experiments.known_data import shape_and_classes
 from semigrad.run import Run
-from semigrad.training.loop import processor_threads
+from semigrad.training.threads import processor_threads
 from semigrad.training.work import network_size, passes_of_step
 
 EFFICIENCY = 0.35  # of convolutions in training against one large matrix product; up to 0.7 where a run is alone

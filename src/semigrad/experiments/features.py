@@ -25,7 +25,7 @@ from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.folder.saved import load_model, load_origin
 from semigrad.models import Network
-from semigrad.training.loop import processor_threads
+from semigrad.training.threads import processor_threads
 
 MOST_POINTS = 3000
 SEED = 0

@@ -58,6 +58,13 @@ class RunFolder:
                 raise InputError(f"{self[RESULT]} is damaged: {said!r} is no date.") from error
         return datetime.datetime.fromtimestamp(self[RESULT].stat().st_mtime, datetime.UTC)
 
+    @property
+    def threads(self) -> int | None:
+        """How many the run was begun with, where it was begun: going on with as many gives the same bits."""
+        environment = read_json(self[RUN]).get("environment") if self[RUN].exists() else None
+        threads = environment.get("threads") if isinstance(environment, dict) else None
+        return threads if type(threads) is int and threads > 0 else None
+
     def problems(self, run: Run, resume: bool) -> list[str]:
         """Why this run cannot go into this folder."""
         if not self[RUN].exists():

@@ -3,9 +3,7 @@ only `theory.watching` takes the steps of a `Training` one by one, to look at th
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,6 +12,7 @@ import torch
 from safetensors.torch import load
 from torch import nn
 
+from semigrad.core import random_state_kept
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import as_dataset
 from semigrad.errors import InputError
@@ -32,6 +31,8 @@ from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
 from semigrad.training.setup import set_up
 from semigrad.training.signals import Stop, Stopped, interruptible
+from semigrad.training.threads import processor_threads, quicker_threads
+from semigrad.training.timing import whole_step
 from semigrad.training.training import Training
 
 NOTHING_MEASURED = (
@@ -84,7 +85,7 @@ def train(
     setup = set_up(run, execution.device, dataset, network, problems)
     training = Training(run, setup, InFolder(folder, run.key, execution.tensorboard), execution)
     make_folder(folder.path)
-    with claimed(folder.path), processor_threads(execution.threads):
+    with claimed(folder.path), processor_threads(threads_for(training, folder.threads)):
         refuse(folder.problems(run, resume))  # another process may have been here meanwhile
         for note in folder.begin(run, facts(run, setup)):
             progress.note(note)
@@ -125,7 +126,7 @@ def train_in_memory(
     progress, keeper = progress or Quiet(), InMemory()
     setup = set_up(run, execution.device, dataset, network, execution.problems())
     training = Training(run, setup, keeper, execution)
-    with processor_threads(execution.threads):
+    with processor_threads(threads_for(training)):
         progress.begin([], training.timeline.total, training.taken)
         try:
             run_to_the_end(training, progress, Stop())
@@ -135,15 +136,21 @@ def train_in_memory(
     return Trained(net.network if isinstance(net, Adapted) else net, keeper.lines)
 
 
-@contextlib.contextmanager
-def processor_threads(count: int | None) -> Iterator[None]:
-    """So many threads inside, as many as before afterwards; None: no change."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
+def threads_for(training: Training, begun_with: int | None = None) -> int | None:
+    """What was asked for, else what the run was begun with if this machine has as many, else what is quicker just now;
+    rows of features are too little work to share."""
+    setup, asked = training.setup, training.execution.threads
+    if asked or setup.device.type != "cpu":
+        return asked
+    if begun_with and begun_with <= torch.get_num_threads():
+        return begun_with
+    if len(setup.task.shape) == 1:
+        return 1
     try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        with random_state_kept(setup.device):
+            return quicker_threads(whole_step(training.run, setup, training.step))
+    except FloatingPointError:  # the first step will report it
+        return None
 
 
 def restore(training: Training, folder: RunFolder, progress: Progress) -> None:

@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import nn
 
-from semigrad.core import Clock, random_state_kept
+from semigrad.core import random_state_kept
 from semigrad.core.passes import synchronize
 from semigrad.run import Run
-from semigrad.training.schedule import learning_rate
 from semigrad.training.setup import Setup
 from semigrad.training.timeline import Timeline
+from semigrad.training.timing import whole_step
+from semigrad.training.training import Step
 
 
-def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
     """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
     dataset, split = setup.dataset, setup.split
     held = f", {len(split.validation):,} for validation" if run.validation else ""
@@ -42,7 +42,7 @@ def describe_plan(run: Run, setup: Setup, step: nn.Module) -> list[str]:
     ]
 
 
-def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
+def describe_cost(run: Run, setup: Setup, step: Step) -> list[str]:
     """A line on time; none where a step cannot be carried out, which the first one will report."""
     try:
         forward, whole = measure_step(run, setup, step)
@@ -55,23 +55,17 @@ def describe_cost(run: Run, setup: Setup, step: nn.Module) -> list[str]:
     ]
 
 
-def measure_step(run: Run, setup: Setup, step: nn.Module) -> tuple[float, float]:
+def measure_step(run: Run, setup: Setup, step: Step) -> tuple[float, float]:
     """Seconds of one forward pass of the labeled batch and of one whole step, on a copy that is thrown away."""
-    trial = copy.deepcopy(step).train()
+    net = copy.deepcopy(step.net).train()
     first = next(setup.stream.batches(range(1), setup.device))
-    clock = Clock(0, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
 
     def forward() -> None:
         with torch.no_grad():
-            trial.net(first.labeled[0])  # type: ignore[operator]
-
-    def whole() -> None:
-        batch = next(setup.stream.batches(range(1), setup.device))
-        terms, _ = trial(batch, clock)
-        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+            net(first.labeled[0])
 
     with random_state_kept(setup.device):
-        return _seconds(forward, setup.device), _seconds(whole, setup.device)
+        return _seconds(forward, setup.device), _seconds(whole_step(run, setup, step), setup.device)
 
 
 def _seconds(work: Callable[[], None], device: torch.device) -> float:

@@ -79,15 +79,15 @@ class Lines:
     def begin(self, plan: list[str], steps: int, done: int) -> None:
         for line in plan:
             self.note(line)
-        self.steps, self.first = steps, done
-        self.started = self.spoke = time.monotonic()
+        self.steps, self.told = steps, done
+        self.spoke = time.monotonic()
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
         now = time.monotonic()
         if now - self.spoke < self.every and done != self.steps:
             return
-        self.spoke = now
-        rate = (done - self.first) / max(now - self.started, 1e-9)
+        rate = (done - self.told) / max(now - self.spoke, 1e-9)  # since the last line: other work comes and goes
+        self.told, self.spoke = done, now
         left = (self.steps - done) / rate
         shown = in_short(self.last or figures)
         self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {shown}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import statistics
 import time
@@ -11,8 +12,9 @@ import torch
 
 from semigrad.core import Clock
 from semigrad.run import Run
-from semigrad.training.loop import processor_threads
-from semigrad.training.setup import set_up
+from semigrad.training.schedule import learning_rate
+from semigrad.training.setup import Setup, set_up
+from semigrad.training.threads import processor_threads
 from semigrad.training.training import Step
 
 
@@ -20,7 +22,7 @@ def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, flo
     """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
     on the machine hurts all alike. Reads the data."""
     with processor_threads(1):
-        works = {name: _whole_step(run) for name, run in runs.items()}
+        works = {name: _step_of(run) for name, run in runs.items()}
         times: dict[str, list[float]] = {name: [] for name in works}
         for number in range(rounds + 2):
             for name, work in works.items():
@@ -31,17 +33,23 @@ def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, flo
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def _whole_step(run: Run) -> Callable[[], None]:
-    """Reading the batch, targets, loss, backward pass and averages; the optimizer's own step is the same for all."""
+def _step_of(run: Run) -> Callable[[], None]:
     setup = set_up(run, "cpu")
-    step, numbers = Step(run.method, setup.net, setup.memory).train(), itertools.count()
+    return whole_step(run, setup, Step(run.method, setup.net, setup.memory))
+
+
+def whole_step(run: Run, setup: Setup, step: Step) -> Callable[[], None]:
+    """One step after the other, on a copy that is thrown away: reading the batch, targets, loss, backward pass and
+    averages. The optimizer's own step is the same for all methods."""
+    trial, numbers = copy.deepcopy(step).train(), itertools.cycle(range(run.steps))
+    rate = learning_rate(run, run.steps // 2)
 
     def work() -> None:
-        clock = Clock(next(numbers), run.steps, run.lr, run.seed)
+        clock = Clock(next(numbers), run.steps, rate, run.seed, setup.device)
         batch = next(setup.stream.batches(range(clock.step, clock.step + 1), setup.device))
-        terms, _ = step(batch, clock)
-        step.zero_grad()
+        terms, _ = trial(batch, clock)
+        trial.zero_grad()
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-        run.method.update(step.net, step.memory, clock)
+        run.method.update(trial.net, trial.memory, clock)
 
     return work

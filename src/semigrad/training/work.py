@@ -22,7 +22,7 @@ from semigrad.core import CPU, Batch, Clock, Method, Task, random_state_kept, se
 from semigrad.errors import InputError
 from semigrad.models import Model, SmallConv
 from semigrad.settings.fields import refuse
-from semigrad.training.loop import processor_threads
+from semigrad.training.threads import processor_threads
 from semigrad.training.training import Step
 
 SHAPE, CLASSES = (3, 8, 8), 10  # images, which every method takes, and square, so that they can be turned
