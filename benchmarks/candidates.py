@@ -110,3 +110,31 @@ IMAGES: Candidates = {
     "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}],
     "fixmatch": [{}, {"threshold": 0.8}, {"weight": 0.5}],
 }
+
+_META_ONLY: dict[str, Any] = {"name": "meta-gradient", "mixup": False}
+
+BEYOND: dict[str, dict[str, Any]] = {
+    "labeled-only": {"method": "supervised"},
+    "labeled-only, strong augmentation": {"method": {"name": "supervised", "strong": True}},
+    "the paper's": {"method": "meta-gradient"},
+    "clean labels beside mixed ones": {"method": {"name": "meta-gradient", "clean": 1.0}},
+    "a ramp": {"method": {"name": "meta-gradient", "ramp": 0.4}},
+    "beta 1": {"method": {"name": "meta-gradient", "beta": 1.0}},
+    "lookahead": {"method": {"name": "meta-gradient", "operator": "lookahead"}},
+    "an average of the weights": {"method": "meta-gradient", "average": 0.99},
+    "no mixup": {"method": _META_ONLY},
+    "no mixup, beta 1": {"method": {**_META_ONLY, "beta": 1.0}},
+    "no mixup, twice the unlabeled batch": {"method": _META_ONLY, "unlabeled_batch": 128},
+    "no mixup, entropy": {"method": {**_META_ONLY, "name": "meta-gradient+ent", "ent": {"weight": 0.3}}},
+    "no mixup, strong views": {"method": {**_META_ONLY, "strong": True}},
+    "no mixup, strong views, weight 3": {"method": {**_META_ONLY, "strong": True, "weight": 3.0}},
+    "clean labels, strong views": {"method": {"name": "meta-gradient", "clean": 1.0, "strong": True}},
+    "Mean Teacher": {"method": "mean-teacher"},
+    "Mean Teacher with meta": {"method": "mean-teacher+meta"},
+    "VAT+Ent": {"method": {"name": "vat+ent", "epsilon": 2.5}},
+    "FixMatch": {"method": "fixmatch"},
+    "FixMatch, threshold 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
+    "FixMatch, threshold 0.8, with meta": {"method": {"name": "fixmatch+meta", "threshold": 0.8}},
+    "FixMatch, threshold 0.8, entropy": {"method": {"name": "fixmatch+ent", "threshold": 0.8, "ent": {"weight": 0.3}}},
+}
+"""What `choices.py beyond` tries on natural images: changes to the paper's method, and other methods beside it."""

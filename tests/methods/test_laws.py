@@ -17,6 +17,8 @@ CASES = {
     "beta 0": MetaGradient(beta=0.0),
     "algorithm 1": MetaGradient(mixup=False, labeled_term=False),
     "train mode": MetaGradient(mode="train"),
+    "clean labels beside mixed ones": MetaGradient(clean=1.0),
+    "strong views": MetaGradient(mixup=False, strong=True),
     **{f"by {name}": MetaGradient(operator=name) for name in ("unrolled", "finite-difference", "lookahead")},
     "ada-net without mixup": configure("digits@40", method={"name": "ada-net", "mixup": False}).method,
     "fixmatch in two passes": configure("digits@40", method={"name": "fixmatch", "joint": False}).method,
@@ -27,8 +29,8 @@ CASES = {
 # which reduction holds instead (λ = 1, α → 0, two passes).
 NO_LABELED_PASS = {
     "meta-gradient", "mixup only", "beta 0", "algorithm 1", "train mode", "by unrolled", "by finite-difference",
-    "by lookahead", "ada-net", "ada-net+fast-swa", "mixmatch", "mixmatch+meta", "remixmatch", "fixmatch",
-    "fixmatch+meta",
+    "by lookahead", "clean labels beside mixed ones", "ada-net", "ada-net+fast-swa", "mixmatch", "mixmatch+meta",
+    "remixmatch", "fixmatch", "fixmatch+meta",
 }  # fmt: skip
 # Rows are shuffled over the whole pool and paired by place.
 PAIRED_BY_PLACE = {name for name in CASES if "mixmatch" in name or "sntg" in name}

@@ -104,6 +104,37 @@ def test_both_is_algorithm_2():
     )
 
 
+def test_clean_labels_stand_beside_the_mixed_ones():
+    found, guess = terms(MetaGradient(clean=0.7), network())
+    plain, labels = terms(MetaGradient(), network())
+    assert torch.equal(guess["targets"], labels["targets"])
+    for name in plain:
+        assert torch.equal(found[name], plain[name])
+    twin = network()
+    assert torch.allclose(found["labeled"], 0.7 * F.cross_entropy(twin(batch().labeled[0]), batch().labels))
+    assert found.keys() - plain.keys() == {"labeled"}
+
+
+def test_strong_views_are_trained_towards_the_labels_of_the_weak_ones():
+    given = batch()
+    stronger = replace(given, unlabeled=(given.unlabeled[0], given.unlabeled[0].flip(1)))
+    found, guess = terms(MetaGradient(mixup=False, strong=True), network(), stronger)
+    labels = meta_labels(network(), given, CLOCK.lr)
+    assert torch.allclose(guess["targets"], labels, atol=1e-6)
+    prediction = network()(stronger.unlabeled[1]).softmax(1)
+    assert torch.allclose(found["consistency"], (prediction - labels).square().sum(1).mean(), atol=1e-6)
+    assert MetaGradient(strong=True).traits.views == ("weak", "strong")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [({"clean": 1.0, "mixup": False}, "without mixup they are clean"), ({"strong": True, "meta": False}, "only with")],
+)
+def test_what_makes_no_sense_together_is_refused(fields, sentence):
+    (problem,) = MetaGradient(**fields).problems(8, 8)
+    assert sentence in problem
+
+
 def test_beta_zero_keeps_the_consistency_term_with_the_networks_own_labels():
     found, guess = terms(MetaGradient(beta=0.0), network())
     assert found.keys() == {"mixed", "consistency"}

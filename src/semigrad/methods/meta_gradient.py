@@ -12,6 +12,11 @@ The rows of the paper's ablation are fields:
     β = 0            beta=0                             as both, with ŷ = ỹ: not the same as mixup only
     Algorithm 1      mixup=False, labeled_term=False    ‖f(u) − ŷ‖² alone: labels act through ∇ỹ only
 
+Beyond the paper, off by default:
+
+    clean            c · CE(f(x), y) beside the mixed term, which dilutes labels while pseudo-labels are unsure
+    strong           the consistency term on RandAugment's view of u; ŷ stays that of the weak one
+
 As the authors ran it: the meta step is in eval mode, ŷ is cut at zero and renormalized, pairs are by index with one λ
 for each example, and β is the learning rate. As printed, Algorithm 2 neither projects ŷ nor states the mode.
 """
@@ -59,16 +64,28 @@ class MetaGradient(Method):
     """Weight w of the consistency term, which there is only with `meta`."""
     ramp: NotNegative = 0.0
     """Length of the linear rise of w: a share of the run up to 1, above that steps."""
+    clean: NotNegative = 0.0
+    """Weight c of the labeled examples as they are, beside the mixed ones, with `mixup`; the paper has none."""
+    strong: bool = False
+    """Train on strongly augmented views of the unlabeled examples towards the targets of the weak ones, with `meta`."""
 
     @property
     def traits(self) -> Traits:
         targets = self.meta or self.mixup
-        return Traits(guesses=targets, soft_targets=targets, adapts_targets=True, mixes_batches=self.mixup)
+        strong = ("strong",) if self.strong else ()
+        return Traits(
+            views=("weak", *strong), student_view=len(strong), guesses=targets, soft_targets=targets,
+            adapts_targets=True, mixes_batches=self.mixup,
+        )  # fmt: skip
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
         if not self.labeled_term and (self.mixup or not self.meta):
             found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
+        if self.clean and not self.mixup:
+            found.append("clean is for labeled examples beside mixed ones: without mixup they are clean already.")
+        if self.strong and not self.meta:
+            found.append("strong is for the consistency term, which there is only with meta.")
         return found
 
     def cautions(self, settings: Settings) -> list[str]:
@@ -83,7 +100,7 @@ class MetaGradient(Method):
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         if not self.traits.guesses:
             return {}
-        (x,), (u,) = batch.labeled, batch.unlabeled
+        (x,), u = batch.labeled, batch.unlabeled[0]
         beta = (clock.lr if self.beta == "lr" else self.beta) if self.meta else 0.0
         with clock.masks("meta"):
             targets = meta_pseudo_labels(
@@ -94,7 +111,7 @@ class MetaGradient(Method):
         return {"targets": targets}
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        (x,), (u,), y = batch.labeled, batch.unlabeled, batch.labels
+        (x,), u, y = batch.labeled, batch.unlabeled[0], batch.labels
         terms: Terms = {}
         if self.mixup:
             targets = guess["targets"]
@@ -103,12 +120,15 @@ class MetaGradient(Method):
                 logits = net(mix(lam, x, u))  # Equation 12
             mixed = mix(lam, one_hot(y, targets.shape[1], targets), targets)
             terms["mixed"] = soft_cross_entropy(logits, mixed)
+            if self.clean:
+                with clock.masks("clean"):
+                    terms["labeled"] = self.clean * F.cross_entropy(net(x), y)
         elif self.labeled_term:
             with clock.masks("labeled"):
                 terms["labeled"] = F.cross_entropy(net(x), y)
         if self.meta:
             with clock.masks("unlabeled"):
-                prediction = net(u).softmax(1)
+                prediction = net(batch.unlabeled[self.traits.student_view]).softmax(1)
             weight = self.weight * clock.ramp(self.ramp)
             terms["consistency"] = weight * squared_error(prediction, guess["targets"])  # Equation 13
         return terms
