@@ -1,0 +1,106 @@
+"""The tasks that defaults are tried on: pictures and tables, many classes and few, balanced and not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
+from sklearn.model_selection import train_test_split
+
+from semigrad import configure
+from semigrad.data.opening import open_data
+from semigrad.data.places import data_root
+from semigrad.experiments.realistic import ANIMALS
+from semigrad.settings.recipes import Layer
+
+
+@dataclass(frozen=True)
+class Task:
+    """Data, what is said besides them, and how often and how long they are trained on."""
+
+    what: str
+    data: Callable[[Path], str]  # given a folder for files of its own
+    steps: tuple[int, int]
+    seeds: int
+    held_out: int  # examples to choose by, where that is done
+    chosen_on: bool = False  # whether it was
+    settings: Layer = field(default_factory=dict)
+
+
+def named(data: str) -> Callable[[Path], str]:
+    return lambda folder: data
+
+
+def table(load: Callable[..., Any], labels: int) -> Callable[[Path], str]:
+    """A table of scikit-learn's; 30 % of its rows are the test part, the same for every seed."""
+
+    def make(folder: Path) -> str:
+        x, y = load(return_X_y=True)
+        x, x_test, y, y_test = train_test_split(x, y, test_size=0.3, stratify=y, random_state=0)
+        return f"npz:{saved(folder / f'{load.__name__}.npz', x=x, y=y, x_test=x_test, y_test=y_test)}@{labels}"
+
+    return make
+
+
+def moons(folder: Path) -> str:
+    x, y = make_moons(2000, noise=0.15, random_state=0)
+    return f"npz:{saved(folder / 'moons.npz', x=x[:1000], y=y[:1000], x_test=x[1000:], y_test=y[1000:])}@8"
+
+
+def unbalanced(folder: Path) -> str:
+    """SVHN with ten times fewer of the last class than of the first, and a tenth of each labeled."""
+    if not (path := folder / "unbalanced.npz").exists():
+        whole = open_data("svhn", configure("svhn"))
+        assert whole.test is not None
+        kept: list[np.ndarray] = []
+        for number in range(10):
+            members = np.flatnonzero(whole.labels == number)
+            kept.append(members[: round(len(members) * 10 ** (-number / 9))])
+        positions = np.sort(np.concatenate(kept))
+        parts = {"x": whole.train.raw(positions), "x_test": whole.test.raw(np.arange(len(whole.test)))}
+        saved(path, **{name: np.asarray(part) for name, part in parts.items()},
+              y=whole.labels[positions], y_test=whole.test_labels)  # fmt: skip
+    return f"npz:{path}@10%"
+
+
+def saved(path: Path, **arrays: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        np.savez(path, **arrays)
+    return path
+
+
+def pictures(what: str, data: str, held_out: int = 2000, **more: Any) -> Task:
+    return Task(what, named(data), (250, 1000), 3, held_out, **more)
+
+
+def small(what: str, data: Callable[[Path], str], held_out: int, **more: Any) -> Task:
+    return Task(what, data, (200, 800), seeds=10, held_out=held_out, **more)
+
+
+TASKS: dict[str, Task] = {
+    "digits@20": small("pictures of 8 x 8", named("digits@20"), 250),
+    "digits@40": small("pictures of 8 x 8", named("digits@40"), 250, chosen_on=True),
+    "wine": small("table of 13 columns, 12 labels", table(load_wine, 12), 30, chosen_on=True),
+    "breast cancer": small("table of 30 columns, 40 labels", table(load_breast_cancer, 40), 100),
+    "digits as a table": small("table of 64 columns, 120 labels", table(load_digits, 120), 250, chosen_on=True),
+    "moons": small("points on two half circles, 8 labels", moons, 200),
+    "svhn@250": pictures("photographs of digits", "svhn@250"),
+    "svhn@1000": pictures("photographs of digits", "svhn@1000", chosen_on=True),
+    "cifar10@1000": pictures("photographs", "cifar10@1000", chosen_on=True),
+    "cifar10@4000": pictures("photographs", "cifar10@4000"),
+    "cifar100": pictures("photographs, 100 classes, 2,000 labels", "cifar100@2000"),
+    "tiny-imagenet": pictures(
+        "a folder of JPEG files, 20 classes, a tenth labeled", f"folder:{data_root() / 'tiny-imagenet-20'}@10%",
+        settings={"image_size": 32},
+    ),
+    "unbalanced": Task("SVHN, classes from 1 to 10 times as large", unbalanced, (250, 1000), 3, 1000),
+    "foreign classes": pictures(
+        "animals, a quarter of the pool other things", "cifar10@600",
+        held_out=1998, settings={"classes": ANIMALS, "unlabeled": 12_000, "mismatch": 0.25},
+    ),
+}  # fmt: skip
