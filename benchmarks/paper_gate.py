@@ -1,10 +1,10 @@
 """Does every row train at the scale of the paper? Some hundred steps of each on its own network, with small batches.
 
-    python benchmarks/paper_gate.py [--rows Ours,MT] [--steps 500] [--batch 8] [--jobs 2]
+    python benchmarks/paper_gate.py [--rows Ours,MT] [--steps 500] [--examples 8] [--jobs 2]
 
 The rows of table1 on CIFAR-10 (Conv-Large), of table2 (shake-shake) and of table3 (ResNet-18), with their own recipes:
-the whole schedule in so many steps, so that the learning rate comes to its peak, and batches in the proportion of the
-recipe. A row passes where every term is finite, the labeled loss falls, and every target is on the simplex. Results
+the whole schedule in so many steps, so that the learning rate comes to its peak, and few examples a step, labeled and
+unlabeled ones in the proportion of the recipe. A row passes where every term is finite, the labeled loss falls, and every target is on the simplex. Results
 stand in docs/results/paper-gate.json; what is there already is not computed again. Row "As printed" is Algorithm 2
 without projection and warm-up."""
 
@@ -51,8 +51,8 @@ class Options:
     """A folder of pictures in place of ImageNet's for resnet-18, brought to 64 x 64; none: ImageNet's own."""
     steps: Count = 500
     """Steps of each."""
-    batch: Count = 8
-    """Labeled examples a step; unlabeled ones in proportion."""
+    examples: Count = 8
+    """Labeled and unlabeled examples a step together, at least two of each."""
     jobs: Count = 2
     """Rows at a time, each with one thread."""
 
@@ -78,8 +78,8 @@ def candidates(options: Options) -> Iterator[tuple[str, Run]]:
     runs[AS_PRINTED, "conv-large"] = configure("cifar10@4000", recipe="paper-cifar10")
     for (row, network), run in runs.items():
         if network in options.networks and (not options.rows or row in options.rows):
-            proportion = run.unlabeled_rows / run.batch
-            size = {"batch": options.batch, "unlabeled_batch": max(1, round(options.batch * proportion))}
+            labeled = round(options.examples * run.batch / (run.batch + run.unlabeled_rows))
+            size = {"batch": max(2, labeled), "unlabeled_batch": max(2, options.examples - labeled)}
             small = dataclasses.replace(run, steps=options.steps, test_every=0, **size)
             if network == "resnet-18" and options.pictures:
                 pictures = f"folder:{options.pictures}@10%"
