@@ -112,6 +112,7 @@ IMAGES: Candidates = {
 }
 
 _META_ONLY: dict[str, Any] = {"name": "meta-gradient", "mixup": False}
+_CLEAN_AND_STRONG: dict[str, Any] = {"name": "meta-gradient", "clean": 1.0, "strong": True}
 
 BEYOND: dict[str, dict[str, Any]] = {
     "labeled-only": {"method": "supervised"},
@@ -128,7 +129,10 @@ BEYOND: dict[str, dict[str, Any]] = {
     "no mixup, entropy": {"method": {**_META_ONLY, "name": "meta-gradient+ent", "ent": {"weight": 0.3}}},
     "no mixup, strong views": {"method": {**_META_ONLY, "strong": True}},
     "no mixup, strong views, weight 3": {"method": {**_META_ONLY, "strong": True, "weight": 3.0}},
-    "clean labels, strong views": {"method": {"name": "meta-gradient", "clean": 1.0, "strong": True}},
+    "clean labels, strong views": {"method": _CLEAN_AND_STRONG},
+    "clean labels, strong views, beta 0": {"method": {**_CLEAN_AND_STRONG, "beta": 0.0}},
+    "clean labels, strong views, weight 3": {"method": {**_CLEAN_AND_STRONG, "weight": 3.0}},
+    "clean labels, strong views, weight 0": {"method": {**_CLEAN_AND_STRONG, "weight": 0.0}},
     "Mean Teacher": {"method": "mean-teacher"},
     "Mean Teacher with meta": {"method": "mean-teacher+meta"},
     "VAT+Ent": {"method": {"name": "vat+ent", "epsilon": 2.5}},
