@@ -4,9 +4,9 @@
 
 The rows of table1 on CIFAR-10 (Conv-Large), of table2 (shake-shake) and of table3 (ResNet-18), with their own recipes:
 the whole schedule in so many steps, so that the learning rate comes to its peak, and few examples a step, labeled and
-unlabeled ones in the proportion of the recipe. A row passes where every term is finite, the labeled loss falls, and every target is on the simplex. Results
-stand in docs/results/paper-gate.json; what is there already is not computed again. Row "As printed" is Algorithm 2
-without projection and warm-up."""
+unlabeled ones in the proportion of the recipe. A row passes where every term is finite, the labeled loss falls, and
+every target is on the simplex. Results stand in docs/results/paper-gate.json; what is there already is not computed
+again. Row "As printed" is Algorithm 2 without projection and warm-up."""
 
 from __future__ import annotations
 
