@@ -99,9 +99,10 @@ def validation_error(result: Mapping[str, Any]) -> float:
     return float(result["validation"]["error"])
 
 
-def keep(work: str, data: str, found: Any) -> None:
+def keep(work: str, data: str, found: Mapping[Any, Any]) -> None:
+    """Beside what other calls found."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    kept.setdefault(work, {})[data] = found
+    kept.setdefault(work, {}).setdefault(data, {}).update({str(name): row for name, row in found.items()})
     KEPT.write_text(json.dumps(kept, indent=1) + "\n")
 
 
