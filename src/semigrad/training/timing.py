@@ -10,17 +10,18 @@ from collections.abc import Callable, Mapping
 import torch
 
 from semigrad.core import Clock
+from semigrad.data.dataset import Dataset
 from semigrad.run import Run
 from semigrad.training.loop import processor_threads
 from semigrad.training.setup import set_up
 from semigrad.training.training import Step
 
 
-def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, float]:
+def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15, dataset: Dataset | None = None) -> dict[str, float]:
     """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
-    on the machine hurts all alike. Reads the data."""
+    on the machine hurts all alike. Reads the data, unless they are given."""
     with processor_threads(1):
-        works = {name: _whole_step(run) for name, run in runs.items()}
+        works = {name: _whole_step(run, dataset) for name, run in runs.items()}
         times: dict[str, list[float]] = {name: [] for name in works}
         for number in range(rounds + 2):
             for name, work in works.items():
@@ -31,9 +32,9 @@ def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, flo
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def _whole_step(run: Run) -> Callable[[], None]:
+def _whole_step(run: Run, dataset: Dataset | None) -> Callable[[], None]:
     """Reading the batch, targets, loss, backward pass and averages; the optimizer's own step is the same for all."""
-    setup = set_up(run, "cpu")
+    setup = set_up(run, "cpu", dataset)
     step, numbers = Step(run.method, setup.net, setup.memory).train(), itertools.count()
 
     def work() -> None:
