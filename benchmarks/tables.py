@@ -33,7 +33,7 @@ from semigrad.core.statistics import summarize
 
 TABLES: dict[str, Callable[..., Any]] = {"wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
 TEST_SEED = 12345
-NO_MIXUP = {"name": "meta-gradient", "mixup": False}
+PAPERS = {"name": "meta-gradient", "beta": "lr"}  # its own default of β, not that for rows of features
 
 
 class LabeledOnly(LogisticRegression):  # type: ignore[misc]
@@ -59,8 +59,8 @@ ROWS: dict[str, Callable[[int], BaseEstimator]] = {
     "LabelSpreading rbf": lambda seed: scaled(LabelSpreading()),
     "supervised": ours("supervised"),
     "auto": ours("auto"),
-    "meta-gradient": ours("meta-gradient"),
-    "meta-gradient without mixup": ours(NO_MIXUP),
+    "meta-gradient, beta lr": ours(PAPERS),
+    "meta-gradient without mixup, beta lr": ours({**PAPERS, "mixup": False}),
     "pseudo-label": ours("pseudo-label"),
     "mean-teacher": ours("mean-teacher"),
     "vat+ent": ours("vat+ent"),

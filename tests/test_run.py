@@ -88,9 +88,9 @@ def test_wrong_types_are_named(layer, words):
 
 
 def test_every_recipe_and_default_builds_a_run_without_problems():
-    for data in DEFAULTS:
+    for data in (*DEFAULTS, "folder", "csv"):
         for recipe in (None, *RECIPES):
-            run = configure(f"{data}:x" if data in ("folder", "npz", "imagenet") else data, recipe=recipe)
+            run = configure(f"{data}:x" if data in ("folder", "csv", "imagenet") else data, recipe=recipe)
             assert run.problems() == []
             assert run.method.problems(run.batch, run.unlabeled_rows) == []
 
@@ -109,7 +109,7 @@ def test_the_appendix_as_written():
 def test_features_get_a_network_for_features(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((5, 3)), y=np.zeros(5))
     np.savez(tmp_path / "b.npz", x=np.zeros((5, 3, 8, 8)), y=np.zeros(5))
-    assert configure(f"npz:{tmp_path / 'a.npz'}").model == MLP()
+    assert configure(f"npz:{tmp_path / 'a.npz'}").model == MLP(width=128, depth=2, batch_norm=False)
     assert configure(f"npz:{tmp_path / 'b.npz'}").model == SmallConv()
     np.savez(tmp_path / "d.npz", x=np.zeros((5, 28, 28)), y=np.zeros(5))
     np.savez(tmp_path / "e.npz", x=np.zeros((5, 32, 32, 3)), y=np.zeros(5))

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, Unpack, cast
 
 from semigrad.core import Method, Modifier
 from semigrad.data import shape_of
-from semigrad.data.dataset import MEMORY
 from semigrad.data.given import as_dataset, word_for
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
@@ -21,7 +20,7 @@ from semigrad.models import MODELS, Model, default_model
 from semigrad.settings import Settings
 from semigrad.settings.fields import exact, refuse, type_problems
 from semigrad.settings.flags import Flags
-from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS, RECIPES, Layer
+from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS, OWN, RECIPES, Layer, kind_of
 
 Part = TypeVar("Part", Method, Model)
 
@@ -122,10 +121,11 @@ def layers_below(
 
 
 def default_layer(spec: DataSpec, shape: tuple[int, ...] | None = None) -> Layer:
-    """What a data set is trained with where nothing else is said; the network goes by the shape of its examples."""
-    model = default_model(shape or shape_of(spec.name, spec.path))
-    named = "npz" if spec.name == MEMORY else spec.name  # arrays are arrays, wherever they stand
-    return {"method": {"name": DEFAULT_METHOD}, "model": {"name": model}, **DEFAULTS.get(named, {})}
+    """What a data set is trained with where nothing else is said: its own defaults where it has a name here, else those
+    of its kind; the network goes by the shape of its examples."""
+    shape = shape or shape_of(spec.name, spec.path)
+    usual: Layer = {"method": {"name": DEFAULT_METHOD}, "model": {"name": default_model(shape)}}
+    return usual | DEFAULTS.get(spec.name, OWN[kind_of(shape)])
 
 
 def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:

@@ -25,6 +25,21 @@ def wine_run(tmp_path_factory):
     return place / "run"
 
 
+@pytest.fixture(scope="session")
+def fruit_run(tmp_path_factory):
+    """A table of numbers and categories, with a name that wants to be markup."""
+    place = tmp_path_factory.mktemp("fruit")
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 2, 120)
+    colors = np.where(rng.random(120) < 0.8, np.where(kinds, "red", "blue"), "<b>green</b>")
+    sizes = np.where(np.arange(120) % 9, np.round(rng.normal(3.0 * kinds, 1.0), 3).astype(str), "")
+    labels = np.where(np.arange(120) < 40, np.where(kinds, "apple", "plum"), "")
+    rows = [",".join(row) for row in zip(sizes, colors, labels, strict=True)]
+    (place / "fruit.csv").write_text("\n".join(["size,color,label", *rows]))
+    go(small(f"csv:{place / 'fruit.csv'}", model="mlp", method="supervised", steps=60, validation=10), place / "run")
+    return place / "run"
+
+
 def stripes(kind: int, number: int) -> Image.Image:
     """A color picture of 24 x 20 whose stripes lie or stand."""
     pixels = np.random.default_rng([kind, number]).integers(0, 80, (20, 24, 3))

@@ -1,6 +1,7 @@
 """A trained model answers as it did when it was evaluated, whatever form the examples come in."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.datasets import load_wine
 import semigrad
 from semigrad import InputError
 from semigrad.training.calibration import temperature
-from tests.small_runs import digits
+from tests.small_runs import cli, digits
 
 
 def test_answers_make_the_error_of_the_record(digits_run):
@@ -80,14 +81,85 @@ def test_pictures_are_seen_as_in_training(stripes_run):
         (np.zeros((2, 5)), "examples of 5, and the model takes 1 x 8 x 8"),
         (np.full((2, 8, 8), 7.0), "outside"),
         (np.zeros((0, 8, 8)), "empty"),
-        (np.zeros(()), "empty"),
-        ("no/such/picture.png", "cannot be read"),
+        (np.zeros(()), "asked about a picture or several"),
+        (None, "asked about a picture or several.*given: NoneType"),
+        ({"size": 3}, "asked about a picture or several.*given: dict"),
+        ([[1, 2], [3]], "asked about a picture or several.*given: list"),
+        ([], "x is empty"),
+        (np.zeros((8, 8)), r"x is one example, \(8, 8\): give an array of several, or x\[None\]"),
+        (["a.png", 3], "allowed are numbers"),
+        ("no/such/folder", "does not exist"),
+        ("no/such/picture.png", "does not exist"),
+        (["no/such/picture.png"], "cannot be read"),
         (np.array([["a"]]), "allowed are numbers"),
     ],
 )
 def test_what_cannot_be_asked(digits_run, given, sentence):
     with pytest.raises(InputError, match=sentence):
         semigrad.load(digits_run).predict(given)
+
+
+def test_a_table_model_takes_a_file_a_frame_a_row_and_rows(fruit_run):
+    pandas = pytest.importorskip("pandas")
+    model, file = semigrad.load(fruit_run), fruit_run.parent / "fruit.csv"
+    answers = model.predict(file)
+    assert answers.shape == (120,)
+    frame = pandas.read_csv(file)
+    for same in (str(file), frame, frame[["color", "size"]], frame.to_dict("records")):
+        assert model.predict(same).tolist() == answers.tolist()
+    row = frame.iloc[5].to_dict()
+    assert model.predict(row).tolist() == [answers[5]]
+    np.testing.assert_allclose(model.predict_proba(row), model.predict_proba(frame)[5:6], atol=1e-6)
+    for wrong, sentence in {
+        "given: NoneType": None,
+        "lacks the column 'size'": {"color": "red"},
+        "has no pictures": fruit_run.parent / "run" / "checkpoints",
+        "is asked about a table": [{"size": 1, "color": "red"}, 3],
+        "examples of 2, and the model takes 5": [[1, 2]],
+        "not pictures": Image.new("L", (4, 4)),
+    }.items():
+        with pytest.raises(InputError, match=wrong):
+            model.predict(sentence)
+
+
+def test_categories_that_nobody_has_seen_are_counted_and_count_as_none(fruit_run, tmp_path, capsys):
+    model = semigrad.load(fruit_run)
+    asked = [{"size": 1.0, "color": color} for color in ("pink", "red", "pink", "")]
+    with pytest.warns(UserWarning, match=r"a category that no training row has get zeros there: color \(2\)"):
+        answers = model.predict_proba(asked)
+    np.testing.assert_array_equal(answers[0], answers[3])
+    assert not np.array_equal(answers[0], answers[1])
+    (tmp_path / "new.csv").write_text("color,size\n" + "".join(f"{row['color']},1.0\n" for row in 300 * asked))
+    assert cli("predict", fruit_run, tmp_path / "new.csv", "--out", tmp_path / "answers.csv") == 0
+    shown = capsys.readouterr().err
+    assert shown.count("zeros there: color (600)") == 1  # once, though the rows come in parts
+    assert "10 labels were held out of training, fewer than the 20 that it takes" in shown
+
+
+def test_an_open_picture_is_what_its_file_is(stripes_run):
+    model, files = semigrad.load(stripes_run), sorted((stripes_run.parent / "data" / "test").glob("*/*.png"))[:3]
+    expected = model.predict_proba(files)
+    images = [Image.open(file) for file in files]
+    np.testing.assert_array_equal(model.predict_proba(images), expected)
+    for one in (images[0], files[0], str(files[0]), files[0].parent):
+        np.testing.assert_allclose(model.predict_proba(one)[:1], expected[:1], atol=1e-6)
+    for image in images:
+        image.close()
+
+
+@pytest.mark.parametrize(
+    ("temperature", "held", "words"),
+    [
+        (1.5, 100, "temperature 1.5, from 100 labels that were held out"),
+        (1.5, None, "temperature 1.5, from labels that were held out"),
+        (None, 12, "12 labels were held out of training, fewer than the 20"),
+        (None, 0, "no labels were held out"),
+        (None, None, "no labels were held out"),
+    ],
+)
+def test_confidence_says_where_it_comes_from(digits_run, temperature, held, words):
+    model = semigrad.load(digits_run)
+    assert words in replace(model, form=replace(model.form, temperature=temperature, held_out=held)).confidence
 
 
 def test_pictures_are_not_for_a_model_of_features(wine_run, tmp_path):
@@ -106,6 +178,7 @@ def test_no_model_there(tmp_path):
     [
         {"shape": [10**12, 8, 8]}, {"shape": "8"}, {"shape": [1, 8]}, {"classes": [1, 2]}, {"classes": "ab"},
         {"temperature": -1}, {"temperature": "hot"}, {"seen": 0}, {"seen": None}, {"model": 3}, {"shape": []},
+        {"held_out": -1}, {"held_out": "many"}, {"held_out": 1.5},
     ],
 )  # fmt: skip
 def test_an_odd_config_is_refused(digits_run, tmp_path, change):

@@ -77,6 +77,39 @@ def test_features_are_exported_as_they_are(wine_run, tmp_path):
     assert given.shape[1:] == [13]
 
 
+def test_a_model_of_a_table_says_what_its_columns_are(fruit_run, tmp_path):
+    told = [
+        {"name": "size", "kind": "number", "indicator": True},
+        {"name": "color", "kind": "category", "categories": ["<b>green</b>", "blue", "red"]},
+    ]
+    features = ["size", "size is missing", "color=<b>green</b>", "color=blue", "color=red"]
+    session = onnxruntime.InferenceSession(
+        str(export(fruit_run, "onnx", tmp_path / "fruit.onnx").path), providers=["CPUExecutionProvider"]
+    )
+    metadata = {name: json.loads(value) for name, value in session.get_modelmeta().custom_metadata_map.items()}
+    for description in (metadata, json.loads((tmp_path / "fruit.onnx.json").read_text())):
+        assert description["features"] == features
+        assert [{**column, **wanted} for column, wanted in zip(description["columns"], told, strict=True)] == (
+            description["columns"]
+        )
+    # by the description alone, a row becomes what the graph takes
+    fill = metadata["columns"][0]["fill"]
+    rows = np.array([[2.5, 0, 0, 0, 1], [fill, 1, 0, 1, 0]], np.float32)
+    (answers,) = session.run(["probabilities"], {"x": rows})
+    model = semigrad.load(fruit_run)
+    asked = [{"size": 2.5, "color": "red"}, {"size": None, "color": "blue"}]
+    np.testing.assert_allclose(answers, model.predict_proba(asked), atol=1e-5)
+    export(fruit_run, "safetensors", tmp_path / "hub")
+    card = (tmp_path / "hub" / "README.md").read_text()
+    assert "| size | number | missing ones become" in card
+    assert "| color | category |" in card
+    assert "blue, red |" in card
+    assert "<b>" not in card
+    assert 'model.predict("rows.csv")' in card
+    assert "10 labels were held out of training, fewer than the 20" in card
+    np.testing.assert_array_equal(semigrad.load(tmp_path / "hub").predict(asked), model.predict(asked))
+
+
 def test_without_its_data_made_up_examples_serve(digits_run, tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((digits_run / name).read_bytes())

@@ -56,7 +56,7 @@ def test_a_model_that_learned_is_right(stripes_run, capsys):
     ("path", "sentence"),
     [
         ("nothing.png", "does not exist"),
-        ("text.txt", "no picture, no folder"),
+        ("text.txt", "asked about a picture or several"),
         ("empty", "has no pictures"),
         ("all-broken", "None of them can be read"),
         ("broken.npz", "not a readable .npz"),

@@ -229,7 +229,8 @@ def test_a_checkpoint_folder_that_cannot_be_made(empty):
 
 def test_a_batch_of_one_where_that_cannot_be(empty, capsys):
     np.savez("a.npz", x=np.random.default_rng(0).normal(size=(40, 3)), y=np.arange(40) % 2)
-    assert cli("train", "npz:a.npz@10", "--steps", "2", "--batch", "1", "--out", "run") == 2
+    words = ("--steps", "2", "--batch", "1", "--model.batch-norm", "--out", "run")
+    assert cli("train", "npz:a.npz@10", *words) == 2
     assert "cannot be trained on batches of one example" in capsys.readouterr().err
     assert os.listdir(empty) == ["a.npz"]
 

@@ -23,8 +23,8 @@ from semigrad.settings.recipes import DEFAULTS, RECIPES
 from tests.methods.test_laws import COMPOSITIONS
 from tests.small_runs import FLAGS, cli
 
-OWN_FILES = {"npz": "npz:x.npz", "folder": "folder:x", "imagenet": "imagenet:x@10%"}
-DATA = [OWN_FILES.get(name, f"{name}@40") for name in DEFAULTS]
+OWN_FILES = ["npz:x.npz", "folder:x", "csv:x.csv"]
+DATA = [*("imagenet:x@10%" if name == "imagenet" else f"{name}@40" for name in DEFAULTS), *OWN_FILES]
 
 
 def read(words):

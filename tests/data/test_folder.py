@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -109,13 +110,42 @@ def test_a_wrong_table_is_explained(tmp_path: Path, text: str, message: str) -> 
         open_dataset("folder", tmp_path)
 
 
+def test_class_folders_without_a_folder_around_them(tmp_path: Path) -> None:
+    fill(tmp_path, ".")
+    plain = open_dataset("folder", tmp_path)
+    fill(tmp_path / "around", "train")
+    same = open_dataset("folder", tmp_path / "around")
+    assert (plain.classes, plain.fingerprint) == (same.classes, same.fingerprint)
+    shutil.rmtree(tmp_path / "around")
+    save(tmp_path / "unlabeled" / "deep" / "x.png")
+    fill(tmp_path, "test", 2)
+    whole = open_dataset("folder", tmp_path)
+    assert whole.classes == plain.classes
+    assert (whole.labels < 0).sum() == 1
+    assert whole.test is not None
+    assert len(whole.test) == 2 * len(COLORS)
+
+
+def test_folders_that_may_be_anything_are_no_classes(tmp_path: Path) -> None:
+    fill(tmp_path, "2023")  # classes of classes
+    fill(tmp_path, "2024")
+    with pytest.raises(
+        InputError, match="2 folders that could be classes, not all with pictures in them, such as 2023"
+    ):
+        open_dataset("folder", tmp_path)
+    fill(tmp_path / "loose", ".")
+    save(tmp_path / "loose" / "stray.png")
+    with pytest.raises(InputError, match="1 pictures outside of its class folders"):
+        open_dataset("folder", tmp_path / "loose")
+
+
 def test_what_is_no_layout_is_explained(tmp_path: Path) -> None:
     fill(tmp_path, "pets")
-    with pytest.raises(InputError, match="no folder labeled/ or train/, and 0 CSV files; allowed are"):
+    with pytest.raises(InputError, match="no folder labeled/ or train/, 0 CSV files and 1 folders that could be"):
         open_dataset("folder", tmp_path)
     (tmp_path / "a.csv").touch()
     (tmp_path / "b.csv").touch()
-    with pytest.raises(InputError, match="and 2 CSV files"):
+    with pytest.raises(InputError, match="2 CSV files"):
         open_dataset("folder", tmp_path)
     fill(tmp_path, "train")
     fill(tmp_path, "labeled")
@@ -311,4 +341,4 @@ def test_a_look_finds_the_shape_without_reading_all(tmp_path: Path, monkeypatch:
     assert 40 < len(seen) < 60
     assert open_dataset("folder", tmp_path).train.shape == (1, 10, 10)
     assert look(tmp_path / "none") is None
-    assert look(tmp_path / "labeled") is None
+    assert look(tmp_path / "labeled" / "a") is None

@@ -17,7 +17,7 @@ import semigrad
 from semigrad import Dataset, InputError, configure, train
 from semigrad.data import open_dataset
 from semigrad.data.given import word_for
-from semigrad.data.tables import features_of
+from semigrad.data.tables import new_rows
 from semigrad.folder.saved import load_form, load_model, load_run
 from semigrad.settings import Execution
 
@@ -54,6 +54,14 @@ def test_arrays_are_what_the_same_file_is(tmp_path: Path) -> None:
         (["b", "a", None, "a"], -1, [1, 0, -1, 0], ("a", "b")),
         (torch.tensor([0, 1, -1, 1]), -1, [0, 1, -1, 1], ("0", "1")),
         (np.array([0, 1, 255, 1], np.uint8), 255, [0, 1, -1, 1], ("0", "1")),
+        (["b", "a", float("nan"), "a"], -1, [1, 0, -1, 0], ("a", "b")),
+        (np.array(["b", "a", np.nan, "a"], object), -1, [1, 0, -1, 0], ("a", "b")),
+        (np.array(["b", "a", "", "a"]), -1, [1, 0, -1, 0], ("a", "b")),
+        (np.array(["b", "a", "nan", "a"]), "nan", [1, 0, -1, 0], ("a", "b")),
+        (np.array(["b", "a", None, "a"], np.dtypes.StringDType(na_object=None)), -1, [1, 0, -1, 0], ("a", "b")),
+        ([0, 1, None, 1], -1, [0, 1, -1, 1], ("0", "1")),
+        ([True, False, None, False], -1, [1, 0, -1, 0], ("False", "True")),
+        ([torch.tensor(0), torch.tensor(1), torch.tensor(-1), torch.tensor(1)], -1, [0, 1, -1, 1], ("0", "1")),
     ],
 )
 def test_what_means_unlabeled(y: Any, unlabeled: Any, labels: list[int], classes: tuple[str, ...]) -> None:
@@ -65,10 +73,25 @@ def test_arrays_that_do_not_fit() -> None:
     for x, y, message in (
         (np.eye(3), [0, 1], r"x has the shape \(3, 3\) and y \(2,\)"),
         (np.eye(2), [0.5, 1.0], "labels must be whole numbers or strings"),
+        (np.eye(2), np.array(["a", "nan"]), "the text 'nan', which a missing label becomes"),
+        (np.eye(2), np.array(["a", "<NA>"]), "the text '<NA>', which a missing label becomes"),
         ([["a", "b"], ["c", "d"]], [0, 1], "x is <U1"),
     ):
         with pytest.raises(InputError, match=message):
             Dataset.from_arrays(x, y)
+
+
+@pytest.mark.parametrize("kind", ["string", "object", "category", "Int64", "float64", "boolean"])
+def test_what_pandas_has_for_nothing_means_unlabeled(kind: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    first, second = {"Int64": (7, 10), "float64": (7.0, 10.0), "boolean": (False, True)}.get(kind, ("a", "b"))
+    nothing = None if kind == "float64" else pandas.NA
+    y = pandas.Series([second, nothing, first, None], dtype=kind)
+    if kind in ("Int64", "float64"):
+        y = y.replace({7: 0, 10: 1})
+    data = Dataset.from_arrays(np.eye(4), y)
+    assert data.labels.tolist() == [1, -1, 0, -1]
+    assert data.classes == {"boolean": ("False", "True")}.get(kind, ("0", "1") if kind[-2:] == "64" else ("a", "b"))
 
 
 # --- DataFrames ---
@@ -298,7 +321,7 @@ def test_true_and_false_are_words_wherever_they_come_from(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     train, same = open_dataset("csv", tmp_path / "t.csv"), Dataset.from_frame(frame)
     assert train.columns == same.columns
-    expected = features_of(train.columns, tmp_path / "t.csv")
-    np.testing.assert_array_equal(features_of(train.columns, frame), expected)
-    np.testing.assert_array_equal(features_of(train.columns, frame.to_dict("records")), expected)
+    expected = new_rows(train.columns, tmp_path / "t.csv").features
+    np.testing.assert_array_equal(new_rows(train.columns, frame).features, expected)
+    np.testing.assert_array_equal(new_rows(train.columns, frame.to_dict("records")).features, expected)
     assert (expected[:, :2].sum(1) == 1).all()

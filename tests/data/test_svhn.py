@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.io import loadmat, savemat
 
 from semigrad.core import generator
 from semigrad.data import open_dataset
+from semigrad.data.svhn import unpacked_size
 from semigrad.errors import InputError
 
 
@@ -88,6 +90,42 @@ def test_a_foreign_file_is_explained(tmp_path: Path, content: dict[str, np.ndarr
     folder = write(tmp_path, "test")
     savemat(folder / "train_32x32.mat", content)
     with pytest.raises(InputError, match=message):
+        open_dataset("svhn", root=tmp_path)
+
+
+def packed(path: Path, elements: list[bytes]) -> None:
+    """A MATLAB 5 file of compressed elements, whatever they hold."""
+    parts = [zlib.compress(element, 9) for element in elements]
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM"
+    path.write_bytes(head + b"".join(np.array([15, len(part)], "<u4").tobytes() + part for part in parts))
+
+
+@pytest.mark.parametrize("times", [1, 60])
+def test_a_small_file_that_unpacks_to_more_than_svhn_is_not_unpacked(tmp_path: Path, times: int) -> None:
+    """60 elements of 32 MB of zeros, in 2 MB: refused by counting, before memory is taken; one is only no SVHN."""
+    path = write(tmp_path, "test") / "train_32x32.mat"
+    zeros = np.array([14, 32 * 2**20], "<u4").tobytes() + bytes(32 * 2**20)
+    packed(path, [zeros] * times)
+    assert path.stat().st_size < 4e6
+    message = "more than the .* bytes of the largest part of SVHN" if times > 1 else "train_32x32.mat"
+    with pytest.raises(InputError, match=message):
+        open_dataset("svhn", root=tmp_path)
+
+
+def test_the_size_is_that_of_the_content(tmp_path: Path) -> None:
+    sizes = []
+    for compressed in (True, False):
+        with (write(tmp_path, "train", compressed=compressed) / "train_32x32.mat").open("rb") as file:
+            sizes.append(unpacked_size(file))
+            assert file.tell() == 0
+    assert 12 * 3 * 32 * 32 < sizes[1] < 12 * 3 * 32 * 32 + 1000
+    assert abs(sizes[0] - sizes[1]) <= 64
+
+
+def test_a_pipe_in_its_place(tmp_path: Path) -> None:
+    folder = write(tmp_path, "test")
+    (folder / "train_32x32.mat").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"train_32x32\.mat"):
         open_dataset("svhn", root=tmp_path)
 
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 from semigrad.data import Dataset, open_dataset
 from semigrad.data.columns import Columns
-from semigrad.data.tables import features_of
+from semigrad.data.tables import new_rows
 from semigrad.errors import InputError
 from semigrad.folder.saved import load_form
 from semigrad.run import configure
@@ -135,6 +135,38 @@ def test_the_file_that_pandas_writes(tmp_path: Path) -> None:
     assert data.notes == ("the first column has no name, as row numbers have, and is left out",)
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes", "numbers"),
+    [
+        (["1", "2", "1"], ("1", "2"), [0, 1, 0]),
+        (["1.0", "2.0", ""], ("1", "2"), [0, 1, -1]),  # as pandas writes whole numbers beside missing ones
+        (["007", "7", "12"], ("007", "7", "12"), [0, 1, 2]),
+        (["007", "012", "007"], ("007", "012"), [0, 1, 0]),
+        (["1.0", "1", "2"], ("1", "1.0", "2"), [1, 0, 2]),
+        (["10", "9", "-1"], ("9", "10"), [1, 0, -1]),
+        (["1e3", "5", "1000"], ("1000", "1e3", "5"), [1, 2, 0]),
+        (["+1", "1", "2"], ("+1", "1", "2"), [0, 1, 2]),
+    ],
+)
+def test_labels_stay_as_they_stand_unless_they_are_plain_numbers(
+    tmp_path: Path, labels: list[str], classes: tuple[str, ...], numbers: list[int]
+) -> None:
+    data = opened(write(tmp_path / "mine.csv", ["x", "y"], [[n, label] for n, label in enumerate(labels)]))
+    assert data.classes == classes
+    assert data.labels.tolist() == numbers
+    alike = len({float(name) for name in classes}) < len(classes)
+    assert any("are different classes: write them alike" in note for note in data.notes) == alike
+
+
+def test_a_test_part_may_write_the_same_numbers_without_a_point(tmp_path: Path) -> None:
+    write(tmp_path / "train.csv", ["x", "y"], [[1, "0.0"], [2, "1.0"], [3, ""]])
+    write(tmp_path / "test.csv", ["x", "y"], [[1, "1"], [2, "0"]])
+    data = open_dataset("csv", tmp_path)
+    assert data.classes == ("0", "1")
+    assert data.test_labels is not None
+    assert data.test_labels.tolist() == [1, 0]
+
+
 def test_parquet_has_types(tmp_path: Path) -> None:
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(
@@ -169,11 +201,13 @@ def test_new_rows_become_the_same_features(tmp_path: Path) -> None:
     assert data.columns is not None
     kept = Columns.from_dict(json.loads(json.dumps(data.columns.to_dict())))
     assert kept == data.columns
-    np.testing.assert_array_equal(features_of(kept, tmp_path / "mine.csv"), everything(data))
-    np.testing.assert_array_equal(features_of(kept, str(tmp_path / "mine.csv")), everything(data))
+    np.testing.assert_array_equal(new_rows(kept, tmp_path / "mine.csv").features, everything(data))
+    np.testing.assert_array_equal(new_rows(kept, str(tmp_path / "mine.csv")).features, everything(data))
     rows = [{"color": "red", "age": 7, "sold": "2.5"}, {"color": "pink", "age": None, "sold": 1}]
-    np.testing.assert_array_equal(features_of(kept, rows), [[7, 0, 0, 0, 1, 2.5], [3, 1, 0, 0, 0, 1]])
-    np.testing.assert_array_equal(features_of(kept, rows[0]), [[7, 0, 0, 0, 1, 2.5]])
+    np.testing.assert_array_equal(new_rows(kept, rows).features, [[7, 0, 0, 0, 1, 2.5], [3, 1, 0, 0, 0, 1]])
+    np.testing.assert_array_equal(new_rows(kept, rows[0]).features, [[7, 0, 0, 0, 1, 2.5]])
+    assert new_rows(kept, rows).notes == ("rows with a category that no training row has get zeros there: color (1)",)
+    assert new_rows(kept, rows[0]).notes == new_rows(kept, [{"color": None, "age": 1, "sold": 1}]).notes == ()
     for wrong, message in {
         "lacks the column 'age'; it has 'color', 'sold'": [{"color": "red", "sold": 1}],
         r"Row 1 \(from 0\) has other keys": [rows[0], {"age": 1}],
@@ -184,7 +218,7 @@ def test_new_rows_become_the_same_features(tmp_path: Path) -> None:
         "does not exist": tmp_path / "none.csv",
     }.items():
         with pytest.raises(InputError, match=wrong):
-            features_of(kept, message)
+            new_rows(kept, message)
 
 
 def test_a_damaged_description() -> None:
@@ -304,7 +338,7 @@ def test_what_is_trained_keeps_its_columns(tmp_path: Path) -> None:
     assert result["validation"]["error"] < 15  # 60 of 100 would be wrong by chance
     columns = load_form(tmp_path / "run").columns
     assert columns is not None
-    np.testing.assert_array_equal(features_of(columns, path), load_wine().data.astype(np.float32))
+    np.testing.assert_array_equal(new_rows(columns, path).features, load_wine().data.astype(np.float32))
 
 
 def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,13 @@ def digits(share=0.1, seed=0):
     return hidden(*load_digits(return_X_y=True), share, seed)
 
 
+def pictures():
+    """200 digits as images."""
+    X, y, truth = digits()
+    images = np.rint(X * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
+    return images[:200], y[:200], truth[:200]
+
+
 def hidden(X, y, share, seed):
     given = np.where(np.random.default_rng(seed).random(len(y)) < share, y, -1)
     assert set(given) == {-1, *y}

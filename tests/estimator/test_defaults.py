@@ -1,20 +1,48 @@
-"""What the estimator chooses for itself."""
+"""What the estimator chooses for itself, and what it shares with `train` and `fit`."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from torch import nn
 
-from semigrad import METHODS
-from semigrad.estimator.defaults import method_for, network_for, steps_for
-from semigrad.models import MODELS
+from semigrad import Dataset, configure
+from semigrad.estimator.defaults import steps_for
+from semigrad.estimator.plan import make_plan
+from semigrad.settings.recipes import OWN
 from semigrad.training.work import multiplications
-from tests.estimator.tables import quick, same_weights, wine
+from tests.estimator.tables import pictures, quick, same_weights, wine
 
 
 def test_where_no_method_is_named_it_is_the_default_for_such_rows():
     X, y, _ = wine()
-    assert same_weights(quick().fit(X, y), quick(method=method_for((13,))).fit(X, y))
-    assert not same_weights(quick().fit(X, y), quick(method="meta-gradient").fit(X, y))  # with fields of its own
-    assert method_for((1, 8, 8))["name"] in METHODS
+    usual = OWN["features"]["method"]
+    assert same_weights(quick().fit(X, y), quick(method=usual).fit(X, y))
+    assert same_weights(quick().fit(X, y), quick(method=usual["name"]).fit(X, y))
+    assert not same_weights(quick().fit(X, y), quick(method={"name": "meta-gradient", "beta": "lr"}).fit(X, y))
+
+
+@pytest.mark.parametrize("kind", ["features", "images"])
+def test_the_run_is_that_of_train_but_for_its_length_and_the_pool(kind):
+    X, y, _ = wine() if kind == "features" else pictures()
+    data = Dataset.from_arrays(X, y)
+    ours = make_plan("auto", "auto", {}, 0, data).run
+    assert ours == dataclasses.replace(configure(data), include_labeled=True, steps=ours.steps)
+
+
+def test_one_table_for_everybody(tmp_path):
+    """What is written there reaches `configure`, whatever the rows are in."""
+    X, y, _ = wine()
+    np.savez(tmp_path / "x.npz", x=X, y=y)
+    (tmp_path / "x.csv").write_text("a,y\n1,0\n2,1\n")
+    for data in (f"npz:{tmp_path / 'x.npz'}", f"csv:{tmp_path / 'x.csv'}", (X, y)):
+        run = configure(data)
+        table = OWN["features"]
+        assert {name: getattr(run, name) for name in table if name not in ("method", "model")} == {
+            name: value for name, value in table.items() if name not in ("method", "model")
+        }
+        assert {name: run.to_dict()["model"][name] for name in table["model"]} == table["model"]
+        assert {name: run.to_dict()["method"][name] for name in table["method"]} == table["method"]
 
 
 def test_steps_grow_with_the_rows_and_end_where_seconds_end():
@@ -24,16 +52,6 @@ def test_steps_grow_with_the_rows_and_end_where_seconds_end():
     assert steps_for(1_000_000, 64, 6_000_000) < many
     assert steps_for(1_000_000, 64, 10**12) == few
     assert steps_for(1_000_000, 64, 0) == many
-
-
-@pytest.mark.parametrize("shape", [(13,), (1, 8, 8), (3, 32, 32)])
-def test_the_network_takes_the_examples(shape):
-    table = dict(network_for(shape, 100))
-    assert MODELS[table.pop("name")](**table).misfit(shape) is None
-
-
-def test_few_rows_get_the_smaller_network():
-    assert network_for((13,), 100)["width"] < network_for((13,), 100_000)["width"]
 
 
 def test_the_work_of_ones_own_network_is_counted_by_hand():

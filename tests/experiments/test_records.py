@@ -11,7 +11,7 @@ from semigrad.experiments.tables import markdown
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 STORE = Store(RESULTS / "runs")
-PAGES = sorted(file.stem for file in RESULTS.glob("*.md"))
+PAGES = sorted(file.stem for file in RESULTS.glob("*.md") if file.stem.rpartition("-")[0] in EXPERIMENTS)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -42,13 +42,14 @@ def task(folder, images, seed):
         return {"data": "digits@6", "classes": ["2", "7"], "model": {"name": "small-conv"}}
     path = folder / f"{seed}.npz"
     moons(path, seed)
-    return {"data": f"npz:{path}@6", "model": {"name": "mlp", "width": 64}}
+    sgd = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 1e-4, "warmup": 0.075}  # as for images, to have one law
+    return {"data": f"npz:{path}@6", "model": {"name": "mlp", "width": 64, "batch_norm": True}, **sgd}
 
 
 def errors_of(folder, method, images):
-    errors = []
+    errors, own = [], {"beta": "lr"} if method.startswith("meta-gradient") else {}
     for seed in SEEDS:
-        run = configure(**task(folder, images, seed), method=method, steps=300, batch=32, seed=seed)
+        run = configure(**task(folder, images, seed), method={"name": method, **own}, steps=300, batch=32, seed=seed)
         errors.append(go(run, folder / f"{method}-{seed}")["error"])
     return errors
 

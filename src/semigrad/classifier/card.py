@@ -12,7 +12,7 @@ from semigrad.classifier.classifier import Classifier
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import RESULT, RUN
 
-MOST_CLASSES = 50  # that are named
+MOST_CLASSES, MOST_COLUMNS = 50, 200  # that are named
 
 
 def model_card(run: Path, model: Classifier) -> str:
@@ -36,11 +36,12 @@ def model_card(run: Path, model: Classifier) -> str:
         "```python",
         "import semigrad",
         'model = semigrad.load("PATH OF THIS FOLDER")',
-        "model.predict(x)",
+        f"model.predict({_example(model)})",
         "```",
         "",
         f"It takes {_input(model)}.",
         "",
+        *_columns(model),
         "## Classes",
         "",
         ", ".join(escaped(name) for name in model.classes[:MOST_CLASSES])
@@ -48,7 +49,7 @@ def model_card(run: Path, model: Classifier) -> str:
         "",
         "## How sure it is",
         "",
-        _confidence(model),
+        model.confidence,
         "",
     ]
     return "\n".join(lines)
@@ -84,17 +85,47 @@ def _figures(result: Mapping[str, Any]) -> list[str]:
 
 
 def _input(model: Classifier) -> str:
+    if model.form.columns is not None:
+        return (
+            "rows of a table with these columns, in any order (a .csv or .parquet file, a DataFrame, dictionaries); "
+            f"they become {model.form.shape[0]} features"
+        )
     if len(model.form.shape) == 1:
         return f"rows of {model.form.shape[0]} numbers"
     channels, height, width = model.form.shape
     kind = {1: "gray", 3: "color"}.get(channels, f"{channels}-channel")
-    return f"{kind} images of {height} x {width}, as arrays or paths of picture files"
+    return f"{kind} images of {height} x {width}, as arrays, paths of picture files or open PIL images"
 
 
-def _confidence(model: Classifier) -> str:
-    if not model.calibrated:
-        return "Its probabilities are the network's own: no labels were held out of training to compare them with."
-    return f"Its probabilities are at temperature {model.form.temperature}, from labels that were held out of training."
+def _example(model: Classifier) -> str:
+    if model.form.columns is not None:
+        return '"rows.csv"'
+    return '"picture.jpg"' if len(model.form.shape) == 3 else "x"
+
+
+def _columns(model: Classifier) -> list[str]:
+    """The columns of a table model, one by one."""
+    if model.form.columns is None:
+        return []
+    rows = []
+    for column in model.form.columns.columns[:MOST_COLUMNS]:
+        known = ", ".join(escaped(name) for name in column.categories[:MOST_CLASSES])
+        more = len(column.categories) - MOST_CLASSES
+        known += f" and {more:,} more" if more > 0 else ""
+        known = known or f"missing ones become {column.fill:g}" + (
+            ", and a feature says so" if column.indicator else ""
+        )
+        rows.append(f"| {escaped(column.name)} | {column.kind} | {known} |")
+    more = len(model.form.columns.columns) - MOST_COLUMNS
+    return [
+        "| column | kind | categories that are known |",
+        "| --- | --- | --- |",
+        *rows,
+        *([f"| and {more:,} more, in config.json | | |"] if more > 0 else []),
+        "",
+        "A category that is not among them counts as none: zeros in all features of its column.",
+        "",
+    ]
 
 
 def escaped(text: str) -> str:

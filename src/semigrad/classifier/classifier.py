@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from semigrad.classifier.inputs import Part, as_array, pictures, read_parts, rows
+from semigrad.classifier.inputs import Part, parts_of
 from semigrad.data.dataset import ready
-from semigrad.data.tables import features_of
 from semigrad.errors import InputError
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import Form, load_weights
-from semigrad.training.calibration import warmed
+from semigrad.training.calibration import FEWEST, warmed
 from semigrad.training.evaluate import probabilities
 from semigrad.training.setup import pick_device
 
@@ -41,16 +40,44 @@ class Classifier:
         """Whether confidence was brought in line with labels that were held out of training."""
         return self.form.temperature is not None
 
+    @property
+    def confidence(self) -> str:
+        """Where its confidence comes from, as a sentence."""
+        held = self.form.held_out
+        if self.calibrated:
+            source = "labels" if held is None else f"{held:,} labels"
+            return (
+                f"Confidence is at temperature {self.form.temperature}, from {source} that were held out of training."
+            )
+        if held:
+            few = f"{held:,} labels were held out of training, fewer than the {FEWEST} that it takes to correct it"
+        else:
+            few = "no labels were held out of training (--validation N) to compare it with"
+        return f"Confidence is the network's own, which is often too sure: {few}."
+
     def predict(self, x: Any) -> np.ndarray:
-        """(N,) names of classes for N examples: an array, or paths of pictures."""
+        """(N,) names of classes for N examples, given as in `predict_proba`."""
         names = np.array(self.classes, dtype=object)
         answers: np.ndarray = names[self.predict_proba(x).argmax(1)]
         return answers
 
     def predict_proba(self, x: Any) -> np.ndarray:
-        """(N, classes) probabilities for N examples: an array of features (N, D) or images, uint8 or floats in [0, 1];
-        a path of a picture, or a list of paths; for a model of a table, rows as dictionaries or a DataFrame."""
-        return np.concatenate([self.answer(part) for part in self._parts(x)])
+        """(N, classes) probabilities for N examples: an array or tensor of features (N, D) or of images, uint8 or
+        floats in [0, 1]; the path of a picture, of a folder of them or of an array (.npy, .npz with x), a list of paths
+        of pictures, an open PIL image or a list of them. For a model of a table the path of another, a DataFrame, a row
+        as a dictionary or a list of rows; a category that no training row had counts as none, with a warning."""
+        found = []
+        for part in self.parts(x):
+            if part.lost:
+                raise InputError([f"{file} cannot be read: {reason}." for file, reason in part.lost.items()])
+            for note in part.notes:
+                warnings.warn(note, UserWarning, stacklevel=2)
+            found.append(self.answer(part))
+        return np.concatenate(found)
+
+    def parts(self, x: Any) -> Iterator[Part]:
+        """The examples in whatever `predict_proba` takes, some at a time; see `inputs.parts_of`."""
+        return parts_of(x, self.form)
 
     def answer(self, part: Part) -> np.ndarray:
         """(N, classes) probabilities at the model's temperature."""
@@ -58,24 +85,6 @@ class Classifier:
             return np.empty((0, len(self.classes)))
         predicted = probabilities(self.net, [ready(part.examples, self.device)])
         return warmed(predicted, self.form.temperature)
-
-    def parts(self, path: Path) -> Iterator[Part]:
-        """The examples in a file or folder; see `inputs.read_parts`."""
-        return read_parts(path, self.form)
-
-    def _parts(self, x: Any) -> Iterator[Part]:
-        if isinstance(x, str | os.PathLike):
-            x = [x]
-        if isinstance(x, Sequence) and x and all(isinstance(path, str | os.PathLike) for path in x):
-            for part in pictures([os.fspath(path) for path in x], self.form, Path()):
-                if part.lost:
-                    raise InputError([f"{file} cannot be read: {reason}." for file, reason in part.lost.items()])
-                yield part
-        elif self.form.columns is not None and (hasattr(x, "columns") or isinstance(x, Sequence)):
-            yield from rows(features_of(self.form.columns, x))
-        else:
-            array = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
-            yield from rows(as_array("x", array, self.form))
 
 
 def load(path: Path | str, device: str = "auto") -> Classifier:

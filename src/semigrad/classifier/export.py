@@ -127,8 +127,9 @@ def original(model: Classifier, examples: np.ndarray) -> np.ndarray:
 
 
 def description(model: Classifier) -> dict[str, Any]:
-    """What somebody who has the graph alone needs to know."""
-    images = len(model.form.shape) == 3
+    """What somebody who has the graph alone needs to know: for a model of a table also the features in their order, and
+    how columns become them."""
+    images, columns = len(model.form.shape) == 3, model.form.columns
     return {
         "classes": list(model.classes),
         "input": {
@@ -139,6 +140,7 @@ def description(model: Classifier) -> dict[str, Any]:
         },
         "outputs": ["logits", "probabilities"],
         "temperature": model.form.temperature,
+        **({} if columns is None else {"features": columns.feature_names, "columns": columns.to_dict()["columns"]}),
     }
 
 

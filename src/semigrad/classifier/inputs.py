@@ -1,22 +1,25 @@
-"""What a model is asked about: pictures in files, an array, the rows of a table; pictures are read in parts, so that
-there may be any number."""
+"""What a model is asked about: files, arrays, open pictures, rows of a table. Each becomes examples as the model takes
+them, some at a time: of pictures in files there may be any number."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
-from semigrad.data.album import read_as
-from semigrad.data.given_arrays import as_examples
+from semigrad.data import given_arrays
+from semigrad.data.album import images_as, read_as
 from semigrad.data.npz import ONE_ARRAY, read_arrays
 from semigrad.data.pictures import find, is_picture
-from semigrad.data.tables import features_of
+from semigrad.data.rows import is_frame
+from semigrad.data.tables import new_rows
 from semigrad.errors import InputError
 from semigrad.folder.saved import Form
 
@@ -31,60 +34,115 @@ class Part:
     names: list[str]  # of files, or numbers of rows
     examples: Tensor  # uint8 (N, C, H, W), or float32 (N, D)
     lost: dict[str, str] = field(default_factory=dict)  # file: why it could not be read
+    notes: tuple[str, ...] = ()  # what whoever asks should know, in the first part
 
 
-def read_parts(path: Path, form: Form) -> Iterator[Part]:
+def parts_of(x: Any, form: Form) -> Iterator[Part]:
+    """The examples in whatever a user gives: the one door to a model."""
+    if isinstance(x, str | os.PathLike):
+        return from_path(Path(x), form)
+    if form.columns is not None and (is_frame(x) or isinstance(x, Mapping) or _all(x, Mapping)):
+        return from_table(x, form)
+    if isinstance(x, Image.Image) or _all(x, Image.Image):
+        return from_images([x] if isinstance(x, Image.Image) else x, form)
+    if _all(x, str | os.PathLike):
+        return from_pictures([os.fspath(path) for path in x], form, Path())
+    try:
+        array = given_arrays.as_array(x)
+    except (TypeError, ValueError):  # ragged rows, and objects that have a length and no rows
+        array = np.empty(0, object)
+    if array.ndim == 0 or array.dtype.kind == "O":
+        raise InputError(f"The model is asked about {allowed(form)}; given: {type(x).__name__}.")
+    return rows(as_array("x", array, form))
+
+
+def _all(x: Any, kind: Any) -> bool:
+    """Whether it is a list of such things, and not empty."""
+    return isinstance(x, Sequence) and len(x) > 0 and all(isinstance(each, kind) for each in x)
+
+
+def allowed(form: Form) -> str:
+    """What the model can be asked about, in words."""
+    if form.columns is not None:
+        return "a table (.csv, .parquet, a DataFrame), a row as a dictionary or a list of them, or an array of features"
+    if len(form.shape) == 1:
+        return f"an array of {form.shape[0]} features a row, or a file that holds one (.npy, .npz with x)"
+    return "a picture or several (a path, a folder, an open PIL image), or an array of images (also .npy, .npz with x)"
+
+
+def from_path(path: Path, form: Form) -> Iterator[Part]:
     """The examples in a picture, in a folder of pictures at any depth, in an array (x in an .npz, or an .npy), or, for
-    a model of a table, in the rows of another, as the model takes them."""
+    a model of a table, in the rows of another."""
     if path.is_dir():
         files, _ = find(path)
         if not files:
             raise InputError(f"{path} has no pictures.")
-        yield from pictures(files, form, path)
-    elif not path.is_file():
+        return from_pictures(files, form, path)
+    if not path.is_file():
         raise InputError(f"{path} {'is no file and no folder' if path.exists() else 'does not exist'}.")
-    elif path.suffix.lower() in TABLES and form.columns is not None:
-        yield from rows(features_of(form.columns, path))
-    elif path.suffix.lower() in ARRAYS:
-        yield from rows(as_array(str(path), read_arrays(path, ONE_ARRAY)["x"], form))
-    elif is_picture(path.name):
-        yield from pictures([str(path)], form, path.parent)
-    else:
-        table = ", no table (.csv, .parquet)" if form.columns is not None else ""
-        raise InputError(f"{path} is no picture, no folder of pictures{table} and no array (.npy, or .npz with x).")
+    if path.suffix.lower() in TABLES and form.columns is not None:
+        return from_table(path, form)
+    if path.suffix.lower() in ARRAYS:
+        return rows(as_array(str(path), read_arrays(path, ONE_ARRAY)["x"], form))
+    if is_picture(path.name):
+        return from_pictures([str(path)], form, path.parent)
+    raise InputError(f"The model is asked about {allowed(form)}; {path} is none of them.")
 
 
-def pictures(files: Sequence[str], form: Form, below: Path) -> Iterator[Part]:
+def from_table(given: Any, form: Form) -> Iterator[Part]:
+    """The rows of a table, with a note on categories that the model does not know."""
+    assert form.columns is not None
+    found = new_rows(form.columns, given)
+    return rows(found.features, found.notes)
+
+
+def from_pictures(files: Sequence[str], form: Form, below: Path) -> Iterator[Part]:
     """Picture files by their names relative to a folder."""
+    channels, size = picture_form(form)
+    for start in range(0, len(files), AT_A_TIME):
+        some = files[start : start + AT_A_TIME]
+        names = [os.path.relpath(file, below) for file in some]
+        album = read_as(some, channels, size, form.seen)
+        lost = {names[position]: reason for position, reason in sorted(album.lost.items())}
+        yield Part([names[position] for position in album.kept], torch.from_numpy(album.values), lost)
+
+
+def from_images(images: Sequence[Image.Image], form: Form) -> Iterator[Part]:
+    """Pictures that are open already, by their numbers from 0; seen as those in files are."""
+    channels, size = picture_form(form)
+    return rows(images_as(images, channels, size, form.seen))
+
+
+def picture_form(form: Form) -> tuple[int, int]:
+    """Channels and size that pictures are brought to."""
     if len(form.shape) == 1:
-        raise InputError(f"The model takes rows of {form.shape[0]} features, not pictures: give an array (.npy, .npz).")
+        raise InputError(f"The model takes rows of {form.shape[0]} features, not pictures: give {allowed(form)}.")
     channels, height, width = form.shape
     if height != width or channels not in (1, 3):
         raise InputError(
             f"The model takes images of {channels} x {height} x {width}, and pictures become gray or color squares: "
             "give an array (.npy, .npz)."
         )
-    for start in range(0, len(files), AT_A_TIME):
-        some = files[start : start + AT_A_TIME]
-        names = [os.path.relpath(file, below) for file in some]
-        album = read_as(some, channels, height, form.seen)
-        lost = {names[position]: reason for position, reason in sorted(album.lost.items())}
-        yield Part([names[position] for position in album.kept], torch.from_numpy(album.values), lost)
+    return channels, height
 
 
-def rows(examples: np.ndarray) -> Iterator[Part]:
+def rows(examples: np.ndarray, notes: tuple[str, ...] = ()) -> Iterator[Part]:
     """Examples by their numbers from 0."""
     for start in range(0, len(examples), AT_A_TIME):
         some = examples[start : start + AT_A_TIME]
-        yield Part([str(start + number) for number in range(len(some))], torch.from_numpy(some))
+        numbers = [str(start + number) for number in range(len(some))]
+        yield Part(numbers, torch.from_numpy(some), notes=notes if start == 0 else ())
 
 
 def as_array(name: str, x: np.ndarray, form: Form) -> np.ndarray:
     """An array of examples in the form that the model takes: features (N, D), or images as uint8 or floats in [0, 1]
     with the channels first, last or, for gray ones, left out."""
-    if x.ndim == 0 or x.size == 0:
+    if x.size == 0:
         raise InputError(f"{name} is empty.")
-    examples = as_examples(name, x)
+    channels, *sides = form.shape
+    if x.shape in (form.shape, (*sides, channels), tuple(sides) if channels == 1 else None) and x.shape[0] != 1:
+        raise InputError(f"{name} is one example, {x.shape}: give an array of several, or {name}[None].")
+    examples = given_arrays.as_examples(name, x)
     if examples.shape[1:] != form.shape:
         given, wanted = (" x ".join(map(str, shape)) for shape in (examples.shape[1:], form.shape))
         raise InputError(f"{name} has examples of {given}, and the model takes {wanted}.")

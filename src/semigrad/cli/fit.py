@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, ImageSide, Whole
-from semigrad.settings.recipes import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from semigrad.fitting.fit import Fitted
     from semigrad.fitting.planning import Plan
-
-CANDIDATES = (DEFAULT_METHOD, "fixmatch", "vat+ent", "mean-teacher")  # of --method auto
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -30,8 +26,8 @@ class Options:
 
     path: Annotated[str, POSITIONAL]
     """A folder of pictures, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
-    method: str = DEFAULT_METHOD
-    """The method to compare with labeled-only; auto: compares several."""
+    method: str | None = None
+    """The method to compare with labeled-only; none: the default for such data; auto: compares several."""
     budget: str = "10m"
     """Time for everything: 90s, 10m, 2h."""
     label: str | None = None
@@ -55,23 +51,21 @@ class Options:
 def main(words: Sequence[str]) -> int:
     options = parse(Options, words, "semigrad fit")
 
-    from semigrad.fitting.fit import fit
+    from semigrad.fitting.fit import check_place, fit
     from semigrad.fitting.looking import look_at
-    from semigrad.fitting.planning import BASELINE, make_plan, seconds_of
+    from semigrad.fitting.planning import Wish, keep, plan_for, seconds_of, usual_place
     from semigrad.training.progress import for_this_terminal
 
-    budget = seconds_of(options.budget)
+    wish = Wish(options.method, seconds_of(options.budget), options.steps, options.seed)
     given = {"label": options.label, "image_size": options.image_size}
     look = look_at(options.path, options.seed, **{name: value for name, value in given.items() if value is not None})
-    say(str(look))
-    for note in look.dataset.notes:
-        say(note)
-    compared = CANDIDATES if options.method == AUTO else (options.method,)
-    methods = tuple(dict.fromkeys((BASELINE, *compared)))
-    jobs = options.jobs or os.cpu_count() or 1
-    plan = make_plan(look, methods, budget, jobs, options.seed, options.steps)
+    for line in (str(look), *look.notes):
+        say(line)
+    out = options.out or usual_place(look, wish)
+    plan = plan_for(look, wish, out, options.jobs or os.cpu_count() or 1)
     say(str(plan))
-    out = options.out or Path("runs") / f"fit_{plan.run(methods[-1]).key}"
+    check_place(plan, out)
+    keep(plan, wish, out)
     fitted = fit(plan, out, Execution(threads=1), tell, for_this_terminal())
     print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
     if options.report:
@@ -95,8 +89,7 @@ def describe(fitted: Fitted, plan: Plan) -> list[str]:
     """What was compared, what helped, and the error of the final model where there is a test part."""
     from semigrad.cli.show import describe_result
 
-    lines = []
-    for name, verdict in fitted.verdicts.items():
-        lines.append(f"{name}: {verdict.method:.1f} % wrong, labeled-only {verdict.baseline:.1f} %. {verdict.sentence}")
+    lines = [f"{name}: {verdict}" for name, verdict in fitted.verdicts.items()]
+    lines += [] if plan.folds else ["Nothing was compared: every class has one label only."]
     lines.append(f"Trained {fitted.chosen} on all {plan.look.labeled:,} labels.")
     return [*lines, *(describe_result(fitted.result) if fitted.result["test"] else [])]

@@ -43,6 +43,7 @@ class Tally:
 
     classes: Counter[str]
     lost: dict[str, str]
+    notes: list[str]
 
 
 def main(words: Sequence[str]) -> int:
@@ -68,21 +69,20 @@ def main(words: Sequence[str]) -> int:
         counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
         print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")
     if not model.calibrated:
-        print(
-            "semigrad: confidence is the network's own, which is often too sure: no labels were held out of training "
-            "(--validation N) to compare it with.",
-            file=sys.stderr,
-        )
+        print(f"semigrad: {model.confidence}", file=sys.stderr)
+    for note in tally.notes:
+        print(f"semigrad: {note}.", file=sys.stderr)
     return tell_lost(tally)
 
 
 def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
     """A line for each example that can be read."""
-    tally, writer = Tally(Counter(), {}), csv.writer(file)
+    tally, writer = Tally(Counter(), {}, []), csv.writer(file)
     for number, part in enumerate(model.parts(path)):
         if number == 0:
             writer.writerow(["example", "class", "confidence", *(f"p_{name}" for name in model.classes)])
         tally.lost |= part.lost
+        tally.notes += part.notes
         for name, row in zip(part.names, model.answer(part), strict=True):
             answer = model.classes[row.argmax()]
             tally.classes[answer] += 1

@@ -14,7 +14,7 @@ from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
 from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import Count, refuse, value_problems
-from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS
+from semigrad.settings.recipes import DEFAULTS, OWN
 
 if TYPE_CHECKING:
     from semigrad.run import Run
@@ -28,7 +28,7 @@ imagenet:PATH@10% ... (see `semigrad list data`). Options of a method: semigrad 
 class Selection:
     """What to train."""
 
-    method: str = DEFAULT_METHOD
+    method: str = "by the data"
     """The method's name (semigrad list methods); its own fields are options too."""
     model: str = "by the data"
     """The network's name (semigrad list models); its fields are options with model. in front."""
@@ -93,7 +93,9 @@ def data_of(line: Line, config: dict[str, Any], output: Output, problems: list[s
     problems += stray_words(line.alone[1:], "A list is one word, with commas: --milestones 0.5,0.75.")
     given = line.alone[0] if line.alone else config.get("data")
     if given is None and not line.asks_help:
-        known = f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(DEFAULTS))}."
+        from semigrad.data import SOURCES
+
+        known = f"Say which data to train on, such as digits@40. Known: {', '.join(sorted(SOURCES))}."
         refuse([*(nothing_to_resume(output) or [known]), *problems])
     return "digits@40" if given is None else str(given)
 
@@ -183,7 +185,7 @@ def json_line(run: Run, out: Path, result: dict[str, Any]) -> dict[str, Any]:
 
 def show_common_help() -> NoReturn:
     """The options that every method has; without torch. What the data decide has no default of its own."""
-    decided = {name for layer in DEFAULTS.values() for name in layer}
+    decided = {name for layer in (*DEFAULTS.values(), *OWN.values()) for name in layer}
     groups = {"what to train": Selection, "training": Settings, "execution": Execution, "output": Output}
     shown = {
         title: [replace(o, default="by the data") if o.field in decided else o for o in options_of(part)]

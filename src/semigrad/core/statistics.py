@@ -53,17 +53,20 @@ def summarize(values: Sequence[float]) -> Summary | None:
     return Summary(float(np.mean(values)), deviation, len(values))
 
 
-def paired_difference(values: Sequence[float], baseline: Sequence[float], overlap: float = 0.0) -> tuple[float, float]:
-    """Mean of the differences seed by seed, and half the width of its 95 % interval (Student's t).
+def paired_difference(
+    values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray, overlap: float = 0.0,
+    level: float = 0.95,
+) -> tuple[float, float]:  # fmt: skip
+    """Mean of the differences seed by seed, and half the width of its interval at that level (Student's t).
 
-    Folds of cross-validation share training rows, and so are less independent than seeds: `overlap`, the size of a test
+    Parts of cross-validation share training rows, and so are less independent than seeds: `overlap`, the size of a test
     part over that of a training part, is then added to 1/n (Nadeau, Bengio: Inference for the Generalization Error,
     2003)."""
     differences = np.subtract(values, baseline)
     if len(differences) < 2:
         return float(differences.mean()), math.nan
     spread = differences.std(ddof=1) * math.sqrt(1 / len(differences) + overlap)
-    half = stdtrit(len(differences) - 1, 0.975) * spread
+    half = stdtrit(len(differences) - 1, (1 + level) / 2) * spread
     return float(differences.mean()), float(half)
 
 

@@ -90,6 +90,15 @@ def stack_images(images: Sequence[Image.Image]) -> tuple[np.ndarray, tuple[str, 
     return values, form_notes(heads, size, gray)
 
 
+def images_as(images: Sequence[Image.Image], channels: int, size: int, seen: float = 1.0) -> np.ndarray:
+    """Pictures that are open already, as `read_as` has those in files."""
+    values = _room(len(images), channels, size)
+    for position, image in enumerate(images):
+        picture = pictures.upright(image.copy(), channels == 1)
+        values[position] = pictures.cut(picture, pictures.centered(*picture.size, seen), size)
+    return values
+
+
 def form_notes(heads: Sequence[pictures.Head], size: int, gray: bool, advice: str = "") -> tuple[str, ...]:
     """What pictures lose, or gain, on the way to one form that nobody asked for."""
     notes = []

@@ -2,7 +2,7 @@
 
 A number is one feature. A missing one becomes the mean of the column's training rows, and where some of those lacked
 it, a second feature says so (1: missing). A category is one feature for each value that training rows have, 1 at its
-own; a value that none of them has, or none at all, is all zeros."""
+own; a value that none of them has, or none at all, is all zeros, and `Columns.unknown_categories` counts the former."""
 
 from __future__ import annotations
 
@@ -77,6 +77,15 @@ class Columns:
             features[:, start : start + own.shape[1]] = own
             start += own.shape[1]
         return features
+
+    def unknown_categories(self, table: Table) -> dict[str, int]:
+        """In how many rows a column has a category that no training row had, for the columns where some have."""
+        counts = {}
+        for column in self.columns:
+            known = {"", *column.categories}
+            if column.kind == "category":
+                counts[column.name] = sum(word not in known for word in words_in(table, column.name))
+        return {name: count for name, count in counts.items() if count}
 
     def to_dict(self) -> dict[str, Any]:
         return {"label": self.label, "columns": [_without_defaults(column) for column in self.columns]}

@@ -113,7 +113,8 @@ class Dataset:
         x: Any, y: Any, x_test: Any = None, y_test: Any = None, class_names: Sequence[str] | None = None,
         unlabeled: Any = -1, *, flip: bool = False, name: str = "arrays",
     ) -> Dataset:  # fmt: skip
-        """Data of your own, as numpy arrays, tensors or lists; `unlabeled` is what y has where nobody knows.
+        """Data of your own, as numpy arrays, tensors or lists; `unlabeled` is what y has where nobody knows, as is
+        None, NaN or pandas' NA.
 
         x: (N, D) numbers, or images (N, H, W), (N, H, W, C) or (N, C, H, W) as uint8 or as floats in [0, 1]; y: (N,)
         whole numbers from 0 on, or texts. `flip` mirrors images at random: right for photos, wrong for digits."""

@@ -1,9 +1,10 @@
 """`folder:PATH`: a folder of pictures, a few of them labeled.
 
-Three layouts are understood; `unlabeled` and the test part may be left out:
+Four layouts are understood; `unlabeled` and the test part may be left out:
 
     labeled/<class>/*, unlabeled/**, test/<class>/*
     train/<class>/*, unlabeled/**, test/<class>/* or val/<class>/*
+    <class>/*, unlabeled/**, test/<class>/* or val/<class>/*
     pictures side by side, and one table *.csv with the columns file,label (label empty or -1: unlabeled)
 """
 
@@ -29,9 +30,10 @@ from semigrad.reading import TEXT, read_file
 TOLERATED_LOSS = 0.03
 LOOKED_AT = 50  # pictures, to choose a network by
 UNLABELED = ("", "-1")
+ASIDE = ("unlabeled", "test", "val")  # no classes, where class folders stand beside them
 LAYOUTS = (
-    "allowed are labeled/<class>/ with unlabeled/, train/<class>/ (both with test/<class>/ if wanted), or pictures "
-    "side by side with one CSV file that has the columns file,label"
+    "allowed are labeled/<class>/, train/<class>/ or just <class>/ (each with unlabeled/ and test/<class>/ if wanted), "
+    "or pictures side by side with one CSV file that has the columns file,label"
 )
 
 
@@ -99,15 +101,28 @@ def _listing(path: Path) -> Listing:
     if len(parts) == 2:
         raise InputError(f"{path} has both labeled/ and train/; keep the one that holds the labeled pictures.")
     if parts:
-        return _by_folders(path, parts[0])
+        return _by_folders(path, parts[0], subfolders(parts[0]))
     tables = sorted(file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith("."))
     if len(tables) == 1:
         return _by_table(path, tables[0])
-    raise InputError(f"{path} has no folder labeled/ or train/, and {len(tables)} CSV files; {LAYOUTS}.")
+    direct = [folder for folder in subfolders(path) if folder.name not in ASIDE]
+    if not tables and len(direct) > 1 and all(_has_pictures(folder) for folder in direct):
+        return _by_folders(path, path, direct)
+    without = f", such as {folder.name}" if (folder := next((f for f in direct if not _has_pictures(f)), None)) else ""
+    raise InputError(
+        f"{path} has no folder labeled/ or train/, {len(tables)} CSV files and {len(direct)} folders that could be "
+        f"classes{f', not all with pictures in them{without}' if without else ''}; {LAYOUTS}."
+    )
 
 
-def _by_folders(path: Path, labeled: Path) -> Listing:
-    classes = tuple(folder.name for folder in subfolders(labeled))
+def _has_pictures(folder: Path) -> bool:
+    """Whether there are some right in it."""
+    return any(is_picture(entry.name) and entry.is_file() for entry in folder.iterdir())
+
+
+def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
+    """By the class folders `members` of the folder `labeled`."""
+    classes = tuple(folder.name for folder in members)
     number = {name: position for position, name in enumerate(classes)}
     problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
     held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
@@ -123,7 +138,7 @@ def _by_folders(path: Path, labeled: Path) -> Listing:
         if not found:
             problems.append(f"{folder} has no pictures.")
 
-    for folder in subfolders(labeled):
+    for folder in members:
         add(folder, "train", number[folder.name])
     if (path / "unlabeled").is_dir():
         add(path / "unlabeled", "train", -1)

@@ -1,11 +1,13 @@
 """Arrays as users give them, from a file or from Python: what is accepted, and a sentence for everything else.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled."""
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled; from Python also with
+None, NaN or NA, but not with the texts that numpy makes of them."""
 
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.dataset import Dataset
+from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
@@ -40,12 +43,16 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
-    """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, of None and of NaN."""
+    """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, and of what is missing: None,
+    NaN, and what pandas has for them."""
     y = as_array(value)
+    if y.dtype.kind == "U" and isinstance(value, list | tuple):
+        y = np.array(value, object)  # without the texts that numpy makes of NaN
     if y.dtype.kind in "OT":
-        y = np.array(["" if label is None or label != label or label == unlabeled else str(label) for label in y])
+        y = _of_objects(y, unlabeled)
     elif y.dtype.kind == "U":
         y = np.where(y == str(unlabeled), "", y)
+        refuse_lost("y", y)
     elif y.dtype.kind == "f":
         missing = np.isnan(y) | (y == unlabeled)
         if np.all(missing | (y % 1 == 0)):
@@ -53,6 +60,23 @@ def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
     elif y.dtype.kind in "iu" and unlabeled is not None:
         y = np.where(y == unlabeled, -1, y.astype(np.int64))
     return y
+
+
+def _of_objects(y: np.ndarray, unlabeled: Any) -> np.ndarray:
+    """Numbers where everything that is there is one, else texts."""
+    if y.ndim != 1:
+        return y
+    values = [None if is_missing(label) else label for label in y.tolist()]
+    there = [label for label in values if label is not None and not _same(label, unlabeled)]
+    if there and all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in there):
+        return as_labels(
+            np.array([-1.0 if label is None or _same(label, unlabeled) else float(label) for label in values])
+        )
+    return np.array(["" if label is None or _same(label, unlabeled) else str(label) for label in values])
+
+
+def _same(label: Any, unlabeled: Any) -> bool:
+    return isinstance(label, str) == isinstance(unlabeled, str) and bool(label == unlabeled)
 
 
 def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from semigrad.data.cells import Cells, Table
+from semigrad.data.missing import is_missing
 from semigrad.data.table_files import check_names
 from semigrad.errors import InputError
-
-MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which is not imported here
 
 
 def is_frame(given: Any) -> bool:
@@ -68,8 +67,8 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
 
 def cells_of(values: list[Any]) -> Cells:
     """Numbers where everything that is there is one, else texts; True and False are texts, as in a CSV file."""
-    if all(_is_missing(value) or (isinstance(value, numbers.Real) and not _is_flag(value)) for value in values):
-        return np.array([math.nan if _is_missing(value) else float(value) for value in values])
+    if all(is_missing(value) or (isinstance(value, numbers.Real) and not _is_flag(value)) for value in values):
+        return np.array([math.nan if is_missing(value) else float(value) for value in values])
     return [_word(value) for value in values]
 
 
@@ -78,10 +77,4 @@ def _is_flag(value: Any) -> bool:
 
 
 def _word(value: Any) -> str:
-    return "" if _is_missing(value) else str(value).strip()
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in MISSING_TYPES:
-        return True
-    return isinstance(value, float | np.floating) and math.isnan(value)
+    return "" if is_missing(value) else str(value).strip()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -10,8 +13,13 @@ from semigrad.data.arrays import from_arrays, stack
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.places import missing
 from semigrad.errors import InputError
+from semigrad.reading import open_file
 
 OFFICIAL = {"train": 73_257, "extra": 531_131}
+LARGEST = 531_131 * (3 * 32 * 32 + 8) + 2**20
+"""Bytes that a file may hold, unpacked: the largest of them with its labels."""
+PACKED = 15  # the kind of an element that is compressed
+AT_A_TIME = 2**20
 
 
 def load_svhn(request: Request) -> Dataset:
@@ -44,7 +52,12 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     from scipy.io import loadmat  # here, because importing it takes a while
 
     try:
-        content = loadmat(path, variable_names=["X", "y"])
+        with open_file(path) as file:
+            if unpacked_size(file) > LARGEST:
+                raise ValueError(f"it holds more than the {LARGEST:,} bytes of the largest part of SVHN")
+            content = loadmat(file, variable_names=["X", "y"])
+    except InputError:
+        raise
     except Exception as problem:  # scipy has no one error for a damaged file
         raise InputError(
             f"{path} ({path.stat().st_size:,} bytes) is not a readable MATLAB 5 file ({problem}). It is damaged, cut "
@@ -61,6 +74,33 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     if labels.min() < 1 or labels.max() > 10:
         raise InputError(f"{path}: labels from {labels.min()} to {labels.max()}, expected 1 to 10 (10 is the digit 0).")
     return images.transpose(3, 2, 0, 1), labels % 10
+
+
+def unpacked_size(file: BinaryIO) -> int:
+    """The bytes that a MATLAB 5 file holds, packed elements as they come out: what they say of themselves is not
+    believed. Counts no further than `LARGEST`, and goes back to the start."""
+    header, total = file.read(128), 128
+    order: Literal["little", "big"] = "big" if header[126:128] == b"MI" else "little"
+    while total <= LARGEST and len(tag := file.read(8)) == 8:
+        kind, length = int.from_bytes(tag[:4], order), int.from_bytes(tag[4:], order)
+        end = file.tell() + length
+        if kind == PACKED:
+            unpack, left = zlib.decompressobj(), length
+            while total <= LARGEST and left > 0 and (some := file.read(min(left, AT_A_TIME))):
+                left -= len(some)
+                total += sum(map(len, _unpacked(unpack, some)))
+        else:
+            total += length
+        file.seek(end)
+    file.seek(0)
+    return total
+
+
+def _unpacked(unpack: Any, some: bytes) -> Iterator[bytes]:
+    """Packed bytes as they come out, a little at a time: a thousandth of them can be enough to fill memory."""
+    while some:
+        yield unpack.decompress(some, AT_A_TIME)
+        some = unpack.unconsumed_tail
 
 
 def _fit(images: object, labels: object) -> bool:

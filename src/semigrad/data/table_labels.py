@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from semigrad.data.cells import MISSING, Table, as_word, read_number, words_in
 from semigrad.errors import InputError
 
 UNLABELED = MISSING | {"-1", "-1.0"}
+PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.0+)?")  # a whole number that is no code, as 007 is
 MANY_CLASSES = 20  # above it, classes that are more than half as many as their examples are no classes
 
 
@@ -40,41 +42,60 @@ def class_numbers(
             f"{parts.test.title} has no column {column!r}, so that no error can be measured on it. Give its labels; to "
             "train on its rows without labels, call it unlabeled instead of test."
         )
-    given = words_in(parts.train, column) + ([] if parts.test is None else words_in(parts.test, column))
+    given = {"train": words_in(parts.train, column)}
+    given |= {} if parts.test is None else {"test": words_in(parts.test, column)}
     words = _cleaned(given, title, column)
-    labels, test = words[: len(parts.train)], words[len(parts.train) :]
-    _check_classes(title, column, labels, "-1" in given)
+    labels, test = words["train"], words.get("test", [])
+    _check_classes(title, column, labels, "-1" in given["train"])
     if parts.test is not None and "" in test:
         raise InputError(
             f"{parts.test.title}: {test.count(''):,} test rows have no label in {column!r}, first "
             f"{parts.test.place(test.index(''))}. Give their labels, or leave them out of the test part."
         )
-    classes = tuple(names) if names is not None else _in_order(set(words) - {""})
+    classes = tuple(names) if names is not None else _in_order({*labels, *test} - {""})
     number = {name: position for position, name in enumerate(classes)} | {"": -1}
-    numbers = np.array([number[word] for word in words])
     more = 0 if parts.unlabeled is None else len(parts.unlabeled)
-    train = np.concatenate([numbers[: len(labels)], np.full(more, -1)])
-    return train, None if parts.test is None else numbers[len(labels) :], classes
+    train = np.array([number[word] for word in labels] + more * [-1])
+    return train, None if parts.test is None else np.array([number[word] for word in test]), classes
 
 
-def _cleaned(given: Sequence[str], title: str, column: str) -> list[str]:
-    """Labels with "" for unlabeled, and whole numbers without a point."""
-    texts = ["" if text.lower() in UNLABELED else text for text in given]
-    numbers = [read_number(text) for text in texts]
-    known = [number for number in numbers if number is not None and not np.isinf(number)]
-    if len(known) < len(texts):
+def _cleaned(given: Mapping[str, Sequence[str]], title: str, column: str) -> dict[str, list[str]]:
+    """The labels of each part with "" for unlabeled. Where all are whole numbers in plain spelling, 1 or 1.0 but not
+    both in one part, they are written without a point; else they stay as they stand: 007 and 7 are two classes."""
+    texts = {part: ["" if text.lower() in UNLABELED else text for text in words] for part, words in given.items()}
+    present = list(dict.fromkeys(text for words in texts.values() for text in words if text))
+    numbers = {text: read_number(text) for text in present}
+    known = [number for number in numbers.values() if number is not None and not np.isinf(number)]
+    if len(known) < len(present):
         return texts
     if broken := [number for number in known if number % 1 > 0]:
         raise InputError(
             f"{title}: the column {column!r} has numbers such as {broken[0]}; classes are words or whole numbers. A "
             "quantity has to be cut into classes first."
         )
-    return ["" if number == -1 else as_word(number) for number in known]
+    spelled_once = all(len(set(words)) == len({numbers.get(text) for text in words}) for words in texts.values())
+    if not spelled_once or not all(PLAIN.fullmatch(text) for text in present):
+        return texts
+    plain = {text: as_word(float(text)) for text in present} | {"": ""}
+    return {part: ["" if plain[text] == "-1" else plain[text] for text in words] for part, words in texts.items()}
 
 
 def _in_order(classes: set[str]) -> tuple[str, ...]:
     whole = all(name.removeprefix("-").isdecimal() for name in classes)
-    return tuple(sorted(classes, key=int) if whole else sorted(classes))
+    return tuple(sorted(classes, key=lambda name: (int(name), name)) if whole else sorted(classes))
+
+
+def spelling_notes(classes: Sequence[str], column: str) -> tuple[str, ...]:
+    """A note on classes that are one number in several spellings."""
+    spelled: dict[float, list[str]] = {}
+    for name in classes:
+        if (number := read_number(name)) is not None:
+            spelled.setdefault(number, []).append(name)
+    alike = [names for names in spelled.values() if len(names) > 1]
+    if not alike:
+        return ()
+    named = " and ".join(map(repr, alike[0]))
+    return (f"{named} in the column {column!r} are different classes: write them alike if they are one",)
 
 
 def _check_classes(title: str, column: str, labels: Sequence[str], negative: bool) -> None:

@@ -2,14 +2,15 @@
 
 PATH is a file, or a folder with train.csv and, if wanted, unlabeled.csv (rows whose labels do not matter) and test.csv.
 In one file, a column `split` with train and test in it says which rows are the test part. The labels stand in a column
-`label`, `class`, `target` or `y`, or in the one that the setting `label` names; empty or -1: unlabeled. Parquet the
+`label`, `class`, `target` or `y`, or in the one that the setting `label` names; empty or -1: unlabeled. Labels stay as
+they stand, so that 007 and 7 are two classes; only where all are whole numbers in plain spelling, 1.0 is 1. Parquet the
 same, with the ending .parquet."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from semigrad.data.columns import Columns, describe_columns
 from semigrad.data.dataset import Dataset, Request
 from semigrad.data.rows import table_of_rows
 from semigrad.data.table_files import read_csv, read_parquet
-from semigrad.data.table_labels import Parts, class_numbers
+from semigrad.data.table_labels import Parts, class_numbers, spelling_notes
 from semigrad.errors import InputError, unknown
 
 LABEL_NAMES = ("label", "class", "target", "y")
@@ -69,8 +70,8 @@ def from_tables(name: str, parts: Parts, label: str | None = None, class_names: 
     train = joined(plain["train"], plain["unlabeled"]) if "unlabeled" in plain else plain["train"]
     columns, notes = describe_columns(train, column)
     features, test = columns.features(train), columns.features(plain["test"]) if "test" in plain else None
-    notes += _coarse(columns, train, features)
-    notes += _strangers(columns, plain["test"]) if "test" in plain else []
+    notes += (*spelling_notes(classes, column), *_coarse(columns, train, features))
+    notes += _strangers(columns, plain["test"], "test rows") if "test" in plain else ()
     known = dict.fromkeys([*train.notes, *(plain["test"].notes if "test" in plain else ()), *notes])
     dataset = from_arrays(name, classes, features, labels, test, test_labels, notes=tuple(known))
     return replace(dataset, columns=columns)
@@ -138,29 +139,35 @@ def _coarse(columns: Columns, table: Table, features: np.ndarray) -> tuple[str, 
     return lost_digits(given, features[:, [names.index(name) for name in named]], named)
 
 
-def _strangers(columns: Columns, test: Table) -> list[str]:
-    """A note on test rows with categories that no training row has."""
-    counts = {
-        column.name: sum(word not in {"", *column.categories} for word in words_in(test, column.name))
-        for column in columns.columns
-        if column.kind == "category"
-    }
-    shown = ", ".join(f"{name} ({count:,})" for name, count in counts.items() if count)
-    return [f"test rows with a category that no training row has get zeros there: {shown}"] if shown else []
+def _strangers(columns: Columns, table: Table, what: str) -> tuple[str, ...]:
+    """A note on rows with categories that no training row has."""
+    counts = columns.unknown_categories(table)
+    shown = ", ".join(f"{name} ({count:,})" for name, count in counts.items())
+    return (f"{what} with a category that no training row has get zeros there: {shown}",) if shown else ()
 
 
 # --- new rows ---
 
 
-def features_of(columns: Columns, rows: Path | str | Sequence[Mapping[str, Any]] | Any) -> np.ndarray:
-    """float32 (rows, features) of new rows, as the description that was kept with a model says: of a file that ends in
-    .csv or .parquet, of dictionaries, or of a DataFrame. Labels are not needed, and other columns are passed over."""
-    if not isinstance(rows, str | os.PathLike):
-        return columns.features(table_of_rows(rows))
-    path = Path(rows)
+@dataclass(frozen=True)
+class NewRows:
+    """Rows as a model of a table takes them."""
+
+    features: np.ndarray  # float32 (rows, features)
+    notes: tuple[str, ...]  # on categories that no training row had: they are zeros in all features of their column
+
+
+def new_rows(columns: Columns, rows: Path | str | Mapping[str, Any] | Sequence[Mapping[str, Any]] | Any) -> NewRows:
+    """New rows as the description that was kept with a model says: of a file that ends in .csv or .parquet, of
+    dictionaries, or of a DataFrame. Labels are not needed, and other columns are passed over."""
+    table = _read_file(Path(rows)) if isinstance(rows, str | os.PathLike) else table_of_rows(rows)
+    return NewRows(columns.features(table), _strangers(columns, table, "rows"))
+
+
+def _read_file(path: Path) -> Table:
     ending = path.suffix.lower().removeprefix(".")
     if ending not in READERS:
         raise InputError(f"{path} must end in .csv or .parquet to be read as a table.")
     if not path.is_file():
         raise InputError(f"{path} does not exist, or is no file.")
-    return columns.features(READERS[ending](path))
+    return READERS[ending](path)

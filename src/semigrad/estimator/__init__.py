@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from semigrad.estimator.classifier import SemiSupervisedClassifier
-from semigrad.estimator.comparison import Comparison
 from semigrad.estimator.scoring import semi_supervised_scorer
 from semigrad.estimator.splitting import SemiSupervisedSplit
 
-__all__ = ["Comparison", "SemiSupervisedClassifier", "SemiSupervisedSplit", "semi_supervised_scorer"]
+__all__ = ["SemiSupervisedClassifier", "SemiSupervisedSplit", "semi_supervised_scorer"]

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
 
@@ -30,8 +31,10 @@ def read_labels(y: Any, rows: np.ndarray, unlabeled: Any) -> Labels:
     if y is None:
         raise InputError("SemiSupervisedClassifier requires y to be passed, but the target y is None.")
     given = column_or_1d(y, warn=True)
+    given = given.astype(object) if given.dtype.kind == "T" else given
     check_consistent_length(rows, given)
     known = ~find_unlabeled(given, unlabeled)
+    _refuse_missing(given[known], unlabeled)
     if not known.any():
         raise InputError(f"No row has a label: all of y is {unlabeled!r}. Label some rows of at least two classes.")
     labels = _of_one_kind(given[known])
@@ -43,6 +46,17 @@ def read_labels(y: Any, rows: np.ndarray, unlabeled: Any) -> Labels:
     placed = np.full(len(given), -1)
     placed[known] = numbers
     return Labels(classes, placed)
+
+
+def _refuse_missing(labels: np.ndarray, unlabeled: Any) -> None:
+    """Refuse what is missing where something else stands for no label; numbers are scikit-learn's to check."""
+    if labels.dtype.kind == "U":
+        refuse_lost("y", labels)
+    if labels.dtype.kind == "O" and (count := sum(map(is_missing, labels.tolist()))):
+        raise InputError(
+            f"y holds {count:,} missing values (None, NaN or NA), and unlabeled is {unlabeled!r}. Set unlabeled=None "
+            "where they mean that there is no label."
+        )
 
 
 def _of_one_kind(labels: np.ndarray) -> np.ndarray:
@@ -59,16 +73,15 @@ def _of_one_kind(labels: np.ndarray) -> np.ndarray:
 def find_unlabeled(y: np.ndarray, unlabeled: Any) -> np.ndarray:
     """(rows,) whether a row has no label.
 
-    `unlabeled` is what stands there instead of one. None, which is no number and no text, and NaN stand for every
-    missing value; with None an array of numbers or of texts is labeled throughout."""
-    if y.dtype.kind == "O":
+    `unlabeled` is what stands there instead of one. None and NaN, which are no numbers and no texts, stand for every
+    missing value; then whatever is there is a label."""
+    if y.dtype.kind in "OT":
         return np.array([_means(value, unlabeled) for value in y.tolist()], bool)
-    if _is_missing(unlabeled):
-        marked: np.ndarray = np.isnan(y) if y.dtype.kind == "f" and unlabeled is not None else np.zeros(len(y), bool)
-        return marked
-    if (y.dtype.kind in "UT") == isinstance(unlabeled, str):
+    if is_missing(unlabeled):
+        return np.asarray(np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), bool))
+    if (y.dtype.kind == "U") == isinstance(unlabeled, str):
         return np.asarray(y == unlabeled)
-    if y.dtype.kind in "UT" and (y == str(unlabeled)).any():
+    if y.dtype.kind == "U" and (y == str(unlabeled)).any():
         raise InputError(
             f"y holds texts, {str(unlabeled)!r} among them, and unlabeled is the number {unlabeled!r}. Set unlabeled="
             f"{str(unlabeled)!r} where that text means that there is no label, and unlabeled=None where it is a class."
@@ -88,9 +101,6 @@ def refuse_unlabeled(y: Any, unlabeled: Any) -> None:
 
 
 def _means(value: Any, unlabeled: Any) -> bool:
-    return _is_missing(value) if _is_missing(unlabeled) else bool(value == unlabeled)
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN and pandas.NA, which alone are not equal to themselves or will not say."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+    if is_missing(value) or is_missing(unlabeled):
+        return is_missing(value) and is_missing(unlabeled)
+    return bool(value == unlabeled)

@@ -17,12 +17,12 @@ from semigrad.core import Method
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.errors import InputError
-from semigrad.estimator.defaults import NETWORKS, method_for, network_for, settings_for, steps_for
+from semigrad.estimator.defaults import ALWAYS, NETWORKS, steps_for
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RunFolder
 from semigrad.folder.saved import load_model
 from semigrad.models import Model
-from semigrad.run import Run, from_layers
+from semigrad.run import Run, from_layers, layers_below
 from semigrad.settings import Execution
 from semigrad.settings.recipes import Layer
 from semigrad.training.loop import Trained, train, train_in_memory
@@ -45,10 +45,10 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
     chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
     named = NETWORKS.get(network, network) if isinstance(network, str) else network
-    defaults: Layer = {"method": method_for(shape), "model": network_for(shape, rows), **settings_for(shape)}
-    # in one layer: a method or network that somebody names has its own defaults, not the fields of ours
-    parts = {**defaults, **_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module))}
-    run = from_layers(word_for(dataset), [parts, {**chosen, "seed": seed_of(random_state)}])
+    said = {**_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module)), **chosen}
+    word = word_for(dataset)
+    layers = [*layers_below(word, None, ALWAYS, shape), {**said, "seed": seed_of(random_state)}]
+    run = from_layers(word, layers)
     run = dataclasses.replace(run, method=method) if isinstance(method, Method) else run
     run = dataclasses.replace(run, model=network) if isinstance(network, Model) else run
     own = network if isinstance(network, nn.Module) else None
@@ -56,6 +56,15 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
         size = network_size(run.model, shape, classes)[0] if own is None else multiplications(own, shape)
         run = dataclasses.replace(run, steps=steps_for(rows, run.batch, size))
     return Plan(run, own)
+
+
+def check_folder(folder: Any) -> None:
+    """Refuse a folder that is not new: it holds the run of one fit, and fitting again would mix two."""
+    if folder is not None and Path(folder).exists() and (not Path(folder).is_dir() or any(Path(folder).iterdir())):
+        raise InputError(
+            f"folder={str(folder)!r} is not empty, and a folder holds the run of one fit. Give each fit a new one with "
+            "set_params(folder=...), or none (folder=None) in searches and cross-validation, which fit several times."
+        )
 
 
 def carry_out(plan: Plan, dataset: Dataset, execution: Execution, folder: Any, progress: Progress) -> Trained:

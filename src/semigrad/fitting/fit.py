@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.fitting.folds import Answers, cross_validate
-from semigrad.fitting.planning import BASELINE, Plan
-from semigrad.fitting.verdict import Verdict, compare
-from semigrad.folder.files import make_folder, write_json
+from semigrad.fitting.planning import Plan, folds_beside
+from semigrad.folder.files import write_json
 from semigrad.folder.run_folder import RUN, RunFolder
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
 from semigrad.training.calibration import temperature
 from semigrad.training.loop import train
 from semigrad.training.progress import Progress
+from semigrad.training.verdict import LABELED_ONLY, Verdict, judge
 
 FIT = "fit.json"
 
@@ -26,35 +26,56 @@ FIT = "fit.json"
 class Fitted:
     """What came out."""
 
-    verdicts: dict[str, Verdict]  # of every method but labeled-only
+    verdicts: dict[str, Verdict]  # of every method but labeled-only; none where nothing could be compared
     chosen: str
     result: dict[str, Any]  # of the final run
+
+
+def check_place(plan: Plan, out: Path) -> None:
+    """Refuse a place where none of the methods could leave its run: before hours of work, not after them."""
+    held = [RunFolder(out).problems(plan.run(method), resume=True) for method in plan.methods]
+    refuse(held[0] if all(held) else [])
 
 
 def fit(
     plan: Plan, out: Path, execution: Execution, tell: Callable[[str, int, dict[str, Any]], None], progress: Progress
 ) -> Fitted:
-    """Compare the methods on labels held out, then train the one with the lowest error there (of equals, the one that
-    found the labels likelier) on all labels into `out`, with the temperature of those answers. What was compared stands
-    in fit.json."""
-    held = [RunFolder(out).problems(plan.run(method), resume=True) for method in plan.methods]
-    refuse(held[0] if all(held) else [])  # before hours of work, not after them
-    make_folder(out.parent)
-    answers = cross_validate(plan, out.parent / f"{out.name}-folds", tell)
-    verdicts = {
-        name: compare(answers[BASELINE].wrong, answers[name].wrong) for name in plan.methods if name != BASELINE
-    }
-    chosen = min(plan.methods, key=lambda name: (answers[name].wrong.mean(), answers[name].surprise))
+    """Compare the methods on labels held out, then train the best on all labels into `out`, with the temperature of
+    those answers. What was compared stands in fit.json."""
+    answers = cross_validate(plan, folds_beside(out), tell) if plan.folds else {}
+    verdicts, chosen = judged(plan, answers), best(answers) if answers else plan.methods[-1]
     result = train(plan.run(chosen), out, resume=(out / RUN).exists(), execution=execution, progress=progress)
-    RunFolder(out).set_temperature(temperature(answers[chosen].predicted, answers[chosen].labels))
+    if answers:
+        held = answers[chosen]
+        RunFolder(out).set_temperature(temperature(held.predicted, held.labels), held_out=len(held.labels))
     write_json(out / FIT, record(plan, answers, verdicts, chosen))
     return Fitted(verdicts, chosen, result)
+
+
+def judged(plan: Plan, answers: dict[str, Answers]) -> dict[str, Verdict]:
+    """Every method beside labeled-only, with an interval for so many comparisons."""
+    others = [name for name in answers if name != LABELED_ONLY]
+    return {
+        name: judge(answers[LABELED_ONLY].wrong, answers[name].wrong, trained_on(plan, answers[name]), len(others))
+        for name in others
+    }
+
+
+def trained_on(plan: Plan, answers: Answers) -> float:
+    """Labels that a model of a fold was trained on, on average: all but its share of those that were held out."""
+    return plan.look.labeled - len(answers.labels) / plan.folds
+
+
+def best(answers: dict[str, Answers]) -> str:
+    """The method with the lowest error; of equals, the one that found the labels likelier."""
+    return min(answers, key=lambda name: (answers[name].wrong.mean(), answers[name].surprise))
 
 
 def record(plan: Plan, answers: dict[str, Answers], verdicts: dict[str, Verdict], chosen: str) -> dict[str, Any]:
     """What was compared, for those who come later."""
     return {
         "data": str(plan.look),
+        "notes": plan.look.notes,
         "steps": plan.steps,
         "folds": plan.folds,
         "errors": {name: 100 * float(given.wrong.mean()) for name, given in answers.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from semigrad.run import configure
 from semigrad.settings.recipes import Layer
 
 ENDINGS = (".npz", ".csv", ".parquet")
-MOST_FOLDS, FEWEST_LABELS = 5, 2
+MOST_FOLDS = 5
+LABELS_BEHIND = re.compile(r"@[0-9]+(\.[0-9]+)?%?$")
 
 
 def spec_of(given: str) -> str:
@@ -28,7 +30,8 @@ def spec_of(given: str) -> str:
         raise InputError(f"{given} does not exist. Give a folder of pictures or a file ({', '.join(ENDINGS)}).")
     if path.is_file() and path.suffix.lower() not in ENDINGS:
         raise InputError(f"{given} is no folder of pictures and none of {', '.join(ENDINGS)}.")
-    return f"{source_for(path)}:{path}"
+    all_labels = "@100%" if LABELS_BEHIND.search(str(path)) else ""  # else photos@40 would be 40 labels of photos
+    return f"{source_for(path)}:{path}{all_labels}"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Look:
 
     spec: str
     dataset: Dataset
-    labels: np.ndarray  # labeled examples of each class
+    labels: np.ndarray  # how many of each class
     unlabeled: int
     reading: Layer = field(default_factory=dict)  # settings that say how the data are read
 
@@ -47,9 +50,27 @@ class Look:
 
     @property
     def folds(self) -> int:
-        """As many folds as the rarest class has labels, 5 at most; 0 where some class has one label only."""
-        fewest = int(self.labels.min())
-        return min(MOST_FOLDS, fewest) if fewest >= FEWEST_LABELS else 0
+        """As many folds as the most frequent class has labels, 5 at most; 0 where no class has two labels."""
+        most = int(self.labels.max())
+        return min(MOST_FOLDS, most) if most > 1 else 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to know of the data, and of what a comparison on them cannot tell."""
+        notes = list(self.dataset.notes)
+        single = [name for name, count in zip(self.dataset.classes, self.labels, strict=True) if count == 1]
+        if self.folds == 0:
+            notes.append(
+                "every class has one label only, so that none can be held out: nothing is compared, and whether the "
+                "unlabeled data help stays open. Label two examples of some classes to know"
+            )
+        elif single:
+            named = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
+            notes.append(
+                f"{len(single):,} of {len(self.labels):,} classes have one label only ({named}), which is always "
+                "trained on: what is compared says nothing of them"
+            )
+        return notes
 
     def __str__(self) -> str:
         shape = self.dataset.train.shape

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from semigrad.errors import InputError
 from semigrad.fitting.looking import Look
-from semigrad.run import Run, configure
-from semigrad.settings.recipes import Layer
+from semigrad.folder.files import make_folder, read_json, write_json
+from semigrad.folder.run_folder import differences
+from semigrad.run import Run, from_layers, layers_below
+from semigrad.settings.recipes import CANDIDATES, Layer, kind_of
 from semigrad.training.timing import seconds_of_steps
+from semigrad.training.verdict import LABELED_ONLY
 
 FEWEST_STEPS, MOST_STEPS = 200, 4000
 UNITS = {"s": 1, "m": 60, "h": 3600}
-BASELINE = "supervised"
+AUTO = "auto"
+PLAN = "plan.json"
 
 
 def seconds_of(text: str) -> float:
@@ -26,47 +34,124 @@ def seconds_of(text: str) -> float:
 
 
 @dataclass(frozen=True)
+class Wish:
+    """What somebody asks for."""
+
+    method: str | None = None  # None: the default for the kind of data; auto: several
+    budget: float = 600.0  # seconds, for everything
+    steps: int | None = None  # None: as many as the time allows
+    seed: int = 0
+
+    def methods(self, look: Look) -> tuple[str, ...]:
+        """What is compared, labeled-only first."""
+        shape = look.dataset.train.shape
+        usual: str = layers_below(look.spec, None, None, shape)[0]["method"]["name"]
+        compared = CANDIDATES[kind_of(shape)] if self.method == AUTO and look.folds else (self.method or usual,)
+        return tuple(dict.fromkeys((LABELED_ONLY, *(usual if name == AUTO else name for name in compared))))
+
+    def description(self, look: Look) -> dict[str, Any]:
+        """All that decides on a plan, ready for JSON."""
+        return {
+            "data": look.spec,
+            "fingerprint": look.dataset.fingerprint[:12],
+            "label": look.reading.get("label"),
+            "image_size": look.reading.get("image_size"),
+            "methods": list(self.methods(look)),
+            "budget": None if self.steps else self.budget,
+            "steps": self.steps,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
 class Plan:
     """What will be trained: every method on every fold, then the best of them on all labels."""
 
     look: Look
     methods: tuple[str, ...]  # labeled-only first
-    folds: int
     steps: int
     seed: int
     seconds: float  # estimate for everything, several runs at a time
     jobs: int
+    begun: bool = False  # earlier, and stopped
+
+    @property
+    def folds(self) -> int:
+        return self.look.folds
 
     def run(self, method: str, fold: int | None = None) -> Run:
         """A method on all labels, or without those of a fold."""
         held: Layer = {} if fold is None else {"folds": self.folds, "fold": fold}
-        return configure(self.look.spec, method=method, steps=self.steps, seed=self.seed, **self.look.reading, **held)
+        return run_for(self.look, method, self.seed, {"steps": self.steps, **held})
 
     def __str__(self) -> str:
+        model = self.run(self.methods[0]).model_name
+        again = "Going on with what was begun: " if self.begun else ""
+        if not self.folds:
+            return f"{again}{model}, {self.methods[-1]}, {self.steps:,} steps, about {self.seconds / 60:.1f} minutes"
         compared = " against ".join(reversed(self.methods)) if len(self.methods) == 2 else ", ".join(self.methods)
         trained = len(self.methods) * self.folds + 1
         return (
-            f"{self.run(self.methods[0]).model_name}, {compared}, {self.steps:,} steps each; {self.folds} folds: "
-            f"{trained} runs, {self.jobs} at a time, about {self.seconds / 60:.1f} minutes"
+            f"{again}{model}, {compared}, {self.steps:,} steps each; {self.folds} folds: {trained} runs, {self.jobs} "
+            f"at a time, about {self.seconds / 60:.1f} minutes"
         )
 
 
-def make_plan(look: Look, methods: tuple[str, ...], budget: float, jobs: int, seed: int, steps: int | None) -> Plan:
-    """As many steps as the time allows, between 200 and 4,000; or so many as were asked for."""
-    if look.folds == 0:
+def run_for(look: Look, method: str, seed: int, more: Layer) -> Run:
+    """A method on these data; the defaults go by the shape that is known, so that nothing is looked at again."""
+    below = layers_below(look.spec, None, None, look.dataset.train.shape)
+    return from_layers(look.spec, [*below, {"method": method, "seed": seed, **look.reading, **more}])
+
+
+def usual_place(look: Look, wish: Wish) -> Path:
+    """runs/fit_NAME, the same for the same wish, also where the data at that path have changed."""
+    asked = {name: value for name, value in wish.description(look).items() if name != "fingerprint"}
+    text = json.dumps(asked, sort_keys=True)
+    return Path("runs") / f"fit_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def folds_beside(out: Path) -> Path:
+    """Where the models of the folds are, and the plan that they follow."""
+    return out.parent / f"{out.name}-folds"
+
+
+def plan_for(look: Look, wish: Wish, out: Path, jobs: int) -> Plan:
+    """The plan that was begun for this place, so that the same command goes on where it stopped, however quick the
+    machine is today; else a new one. Other data or another wish than it was begun with are refused."""
+    file = folds_beside(out) / PLAN
+    if not file.exists():
+        return make_plan(look, wish, jobs)
+    written = read_json(file)
+    if differing := differences(written.get("asked"), wish.description(look)):
         raise InputError(
-            f"Some class of {look.spec} has one label only, so that none can be held out to compare on. Label at least "
-            "two of each class, or train without a comparison: semigrad train."
+            f"{out} was begun with other data or options ({'; '.join(differing)}). Choose another place with --out, or "
+            "bring back what it was begun with."
         )
-    one_step = {method: configure(look.spec, method=method, seed=seed, **look.reading) for method in methods}
-    times = seconds_of_steps(one_step, rounds=5)
-    step = seconds_of_all(times, look.folds, jobs)
-    steps = steps or int(min(max(budget / step, FEWEST_STEPS), MOST_STEPS))
-    return Plan(look, methods, look.folds, steps, seed, steps * step, jobs)
+    steps, seconds = written.get("steps"), written.get("seconds")
+    if type(steps) is not int or steps < 1 or not isinstance(seconds, int | float):
+        raise InputError(f"{file} is damaged. Take {file.parent} away to begin anew.")
+    return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, begun=True)
+
+
+def keep(plan: Plan, wish: Wish, out: Path) -> None:
+    """Write down what is going to be done, before anything is."""
+    file = folds_beside(out) / PLAN
+    make_folder(file.parent)
+    write_json(file, {"asked": wish.description(plan.look), "steps": plan.steps, "seconds": plan.seconds})
+
+
+def make_plan(look: Look, wish: Wish, jobs: int) -> Plan:
+    """As many steps as the time allows, between 200 and 4,000; or so many as were asked for."""
+    methods = wish.methods(look)
+    timed = methods if look.folds else methods[-1:]
+    runs = {method: run_for(look, method, wish.seed, {}) for method in timed}
+    step = seconds_of_all(seconds_of_steps(runs, rounds=5, dataset=look.dataset), look.folds, jobs)
+    steps = wish.steps or int(min(max(wish.budget / step, FEWEST_STEPS), MOST_STEPS))
+    return Plan(look, methods, steps, wish.seed, steps * step, jobs)
 
 
 def seconds_of_all(times: Mapping[str, float], folds: int, jobs: int) -> float:
     """Seconds for one step of everything that is trained: each method on each fold, so many at a time, none of them
     quicker than the slowest alone; then the slowest once more, by itself."""
     slowest = max(times.values())
-    return max(folds * sum(times.values()) / jobs, slowest) + slowest
+    return max(folds * sum(times.values()) / jobs, slowest if folds else 0.0) + slowest

@@ -138,9 +138,9 @@ class RunFolder:
         write_json(self[CONFIG], {**described, "sha256": sha256(content)})
         return sha256(content)
 
-    def set_temperature(self, temperature: float | None) -> None:
-        """How sure the model may be, where that was found out after it was written."""
-        write_json(self[CONFIG], {**read_json(self[CONFIG]), "temperature": temperature})
+    def set_temperature(self, temperature: float | None, held_out: int) -> None:
+        """How sure the model may be by so many labels, where that was found out after it was written."""
+        write_json(self[CONFIG], {**read_json(self[CONFIG]), "temperature": temperature, "held_out": held_out})
 
     def weights(self) -> bytes:
         """The content of the model's file; raises where it is not what was written."""

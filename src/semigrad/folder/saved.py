@@ -63,8 +63,9 @@ class Form:
     classes: tuple[str, ...]
     shape: tuple[int, ...]  # of one example
     seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
-    temperature: float | None = None  # of the logits, for honest confidence; None: no labels were held out
+    temperature: float | None = None  # of the logits, for honest confidence; None: too few labels were held out
     columns: Columns | None = None  # how rows of a table become features
+    held_out: int | None = None  # labels that the temperature is from, or too few for one; None: not written down
 
 
 def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
@@ -138,7 +139,10 @@ def load_form(path: Path) -> Form:
     seen, temperature = config.get("seen", 1.0), config.get("temperature")
     if not _within(seen, 1.0) or not (temperature is None or _within(temperature, LARGEST_TEMPERATURE)):
         raise InputError(f"{file} is damaged: seen is a share and temperature a number above 0, or null.")
-    return Form(config["model"], classes, shape, seen, temperature, columns)
+    held_out = config.get("held_out")
+    if held_out is not None and (type(held_out) is not int or held_out < 0):
+        raise InputError(f"{file} is damaged: held_out is a whole number, or null.")
+    return Form(config["model"], classes, shape, seen, temperature, columns, held_out)
 
 
 def _within(value: Any, most: float) -> bool:

@@ -194,6 +194,7 @@ def finish(training: Training, folder: RunFolder) -> None:
     model = None if setup.own_network else run.to_dict()["model"]
     columns = setup.dataset.columns
     more: dict[str, Any] = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
+    more["held_out"] = len(setup.split.validation)
     more |= {} if columns is None else {"columns": columns.to_dict()}
     written = folder.write_model(plain, model, setup.task, run.key, **more)
     test = training.test(net) if setup.dataset.test is not None else None

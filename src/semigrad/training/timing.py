@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from semigrad.core import Clock
+from semigrad.data.dataset import Dataset
 from semigrad.run import Run
 from semigrad.training.schedule import learning_rate
 from semigrad.training.setup import Setup, set_up
@@ -18,11 +19,11 @@ from semigrad.training.threads import processor_threads
 from semigrad.training.training import Step
 
 
-def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, float]:
+def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15, dataset: Dataset | None = None) -> dict[str, float]:
     """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
-    on the machine hurts all alike. Reads the data."""
+    on the machine hurts all alike. Reads the data, unless they are given."""
     with processor_threads(1):
-        works = {name: _step_of(run) for name, run in runs.items()}
+        works = {name: _step_of(run, dataset) for name, run in runs.items()}
         times: dict[str, list[float]] = {name: [] for name in works}
         for number in range(rounds + 2):
             for name, work in works.items():
@@ -33,8 +34,8 @@ def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15) -> dict[str, flo
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def _step_of(run: Run) -> Callable[[], None]:
-    setup = set_up(run, "cpu")
+def _step_of(run: Run, dataset: Dataset | None) -> Callable[[], None]:
+    setup = set_up(run, "cpu", dataset)
     return whole_step(run, setup, Step(run.method, setup.net, setup.memory))
 
 

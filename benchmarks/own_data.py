@@ -1,0 +1,308 @@
+"""Somebody's own data from `fit` to `predict` to `export`, beside scikit-learn's semi-supervised classifiers.
+
+    python benchmarks/own_data.py                                  # four data sets, three seeds, all rows
+    python benchmarks/own_data.py --data wine --seeds 1 --budget 10s --kept /tmp/own-data.json   # a short look
+
+A folder of JPEGs (five classes of Tiny-ImageNet below $SEMIGRAD_DATA, ten labels a class), two tables as CSV and digits
+as an array, 90 % of the labels taken away; the commands are those that a user would type. scikit-learn's rows and the
+splits of tables and digits are those of `benchmarks/tables.py`. What is measured goes on record in
+docs/results/own-data.json, and from there to docs/results/own-data.md; what is on record is not measured again."""
+
+from __future__ import annotations
+
+import csv
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
+from semigrad.core import generator
+from semigrad.core.statistics import summarize
+from semigrad.data import data_root, open_dataset
+from semigrad.errors import InputError
+from semigrad.folder.files import read_json, write_json, write_whole
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "docs" / "results" / "own-data.json"
+PICTURES = "tiny-imagenet-20"
+CLASSES, LABELED, UNLABELED = 5, 10, 100  # of the folder: classes, and pictures of each
+OURS = {"semigrad fit": [], "semigrad fit --method auto": ["--method", "auto"]}
+THEIRS = (
+    "LogisticRegression labeled only", "SelfTraining(LogisticRegression)", "LabelSpreading knn", "LabelSpreading rbf",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """Own data, from fit to predict to export."""
+
+    data: tuple[str, ...] = ()
+    """Only these: photos, wine, breast_cancer, digits; none: all."""
+    rows: tuple[str, ...] = ()
+    """Only these rows of the table; none: all."""
+    seeds: int = 3
+    """Seeds 0, 1, ..., each with other labels."""
+    budget: str = "3m"
+    """Time that fit is given."""
+    jobs: int = 2
+    """Runs of a fit at a time."""
+    kept: Path = KEPT
+    """The record; the page is beside it."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One data set with one choice of labels."""
+
+    path: Path  # what fit is given
+    new: Path  # what predict is asked about
+    truth: list[str]  # the names of the classes there, in the order of the answers
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]  # the same for scikit-learn: rows, labels with -1, new rows
+    names: tuple[str, ...]  # of its classes
+    folder: bool = False
+
+
+def main(options: Options) -> int:
+    records = read_json(options.kept) if options.kept.exists() else {}
+    for data in options.data or tuple(MAKERS):
+        if data not in MAKERS:
+            raise InputError(f"There is no data set {data!r} here. Known: {', '.join(MAKERS)}.")
+        for seed in range(options.seeds):
+            wanted = [row for row in (*OURS, *THEIRS) if not options.rows or row in options.rows]
+            missing = {row: key for row in wanted if (key := key_of(data, seed, row, options)) not in records}
+            if missing:
+                with tempfile.TemporaryDirectory() as scratch:
+                    given = MAKERS[data](Path(scratch), seed)
+                    for row, key in missing.items():
+                        records[key] = {"data": data, "seed": seed, "row": row, "budget": options.budget}
+                        records[key] |= (
+                            by_hand(given, row, seed, options) if row in OURS else by_theirs(given, row, seed)
+                        )
+                        write_json(options.kept, records)
+                        print(
+                            f"{key}: {records[key]['error']:.2f} % wrong, {records[key]['seconds']:.0f} s", flush=True
+                        )
+    write_whole(options.kept.with_suffix(".md"), page(list(records.values())).encode())
+    print(f"{options.kept.with_suffix('.md')}")
+    return 0
+
+
+def key_of(data: str, seed: int, row: str, options: Options) -> str:
+    return f"{data}, seed {seed}, {row}" + (f", {options.budget}" if row in OURS else "")
+
+
+# --- data as files ---
+
+
+def photos(place: Path, seed: int) -> Given:
+    """A folder of JPEGs as they are: a few labeled, more unlabeled, and new ones."""
+    source = data_root() / PICTURES
+    names = tuple(sorted(folder.name for folder in (source / "train").iterdir())[:CLASSES])
+    for name in names:
+        files = sorted((source / "train" / name).rglob("*.JPEG"), key=str)
+        order = generator("own data", name, seed).permutation(len(files))[: LABELED + UNLABELED]
+        for number, position in enumerate(order):
+            part = Path("labeled", name) if number < LABELED else Path("unlabeled")
+            copy(files[position], place / "photos" / part)
+        for file in sorted((source / "val" / name).rglob("*.JPEG"), key=str):
+            copy(file, place / "new" / name)
+    truth = [file.parent.name for file in sorted((place / "new").rglob("*.JPEG"), key=lambda file: file.parts)]
+    train, new = (pixels(place, part) for part in ("photos", "new"))
+    return Given(place / "photos", place / "new", truth, (train[0], train[1], new[0]), names, folder=True)
+
+
+def copy(file: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, folder)
+
+
+def pixels(place: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures as rows for scikit-learn: 16 x 16 pixels, each the mean of 4 x 4."""
+    data = open_dataset("folder", place / part)
+    images = data.train.raw(np.arange(len(data.train))).numpy().astype(np.float64) / 255
+    count, channels, side, _ = images.shape
+    small = images.reshape(count, channels, 16, side // 16, 16, side // 16).mean((3, 5))
+    return small.reshape(count, -1), data.labels
+
+
+def table(name: str) -> Callable[[Path, int], Given]:
+    """A table of scikit-learn's as CSV, most labels left empty."""
+
+    def make(place: Path, seed: int) -> Given:
+        from benchmarks.tables import TABLES, parts
+        from benchmarks.tables import Options as Split
+
+        bunch = TABLES[name]()
+        names = tuple(str(word) for word in bunch.target_names)
+        rows, labels, new, truth = parts(name, seed, Split())
+        words = ["" if label < 0 else names[label] for label in labels]
+        write_csv(
+            place / "train.csv",
+            [*bunch.feature_names, "label"],
+            [[*r, w] for r, w in zip(rows.tolist(), words, strict=True)],
+        )
+        write_csv(place / "new.csv", list(bunch.feature_names), new.tolist())
+        answers = [names[label] for label in truth]
+        return Given(place / "train.csv", place / "new.csv", answers, (rows, labels, new), names)
+
+    return make
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def digits(place: Path, seed: int) -> Given:
+    """Images of 8 x 8 in an array."""
+    from benchmarks.tables import Options as Split
+    from benchmarks.tables import parts
+
+    rows, labels, new, truth = parts("digits", seed, Split())
+    np.savez(place / "train.npz", x=rows.reshape(-1, 8, 8) / 16, y=labels)
+    np.savez(place / "new.npz", x=new.reshape(-1, 8, 8) / 16)
+    names = tuple(map(str, range(10)))
+    return Given(place / "train.npz", place / "new.npz", [names[label] for label in truth], (rows, labels, new), names)
+
+
+MAKERS: dict[str, Callable[[Path, int], Given]] = {
+    "photos": photos, "wine": table("wine"), "breast_cancer": table("breast_cancer"), "digits": digits,
+}  # fmt: skip
+
+
+# --- what is measured ---
+
+
+def by_hand(given: Given, row: str, seed: int, options: Options) -> dict[str, Any]:
+    """The three commands, one after the other, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out, answers = Path(scratch) / "run", Path(scratch) / "answers.csv"
+        words = ["--budget", options.budget, "--seed", seed, "--jobs", options.jobs, "--out", out, *OURS[row]]
+        fit = timed("fit", given.path, *words)
+        predict = timed("predict", out, given.new, "--out", answers)
+        export = timed("export", out, "--format", "onnx")
+        told, facts = read_json(out / "fit.json"), read_json(out / "model.onnx.json")
+        with answers.open(newline="") as file:
+            found = [line["class"] for line in csv.DictReader(file)]
+    wrong = [answer != truth for answer, truth in zip(found, given.truth, strict=True)]
+    return {
+        "error": 100 * float(np.mean(wrong)),
+        "seconds": fit["seconds"],
+        "processor": fit["processor"],
+        "predict_seconds": predict["seconds"],
+        "export_seconds": export["seconds"],
+        "export_difference": facts["largest_difference"],
+        "chosen": told["chosen"],
+        "steps": told["steps"],
+        "held_out_errors": told["errors"],
+        "verdicts": {name: verdict["sentence"] for name, verdict in told["verdicts"].items()},
+    }
+
+
+def timed(verb: str, *words: Any) -> dict[str, float]:
+    """Seconds of a command by the clock, and of all its processes on the processor."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "semigrad", verb, *map(str, words)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise InputError(f"semigrad {verb} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": round(time.perf_counter() - started, 1), "processor": round(processor, 1)}
+
+
+def by_theirs(given: Given, row: str, seed: int) -> dict[str, Any]:
+    from benchmarks.tables import ROWS, measured
+
+    rows, labels, new = given.arrays
+    truth = np.array([given.names.index(name) for name in given.truth])
+    right, seconds = measured(ROWS[row](seed), rows, labels, new, truth)
+    return {"error": 100 * (1 - right), "seconds": round(seconds, 2), "processor": round(seconds, 2)}
+
+
+# --- the page ---
+
+
+def page(records: list[dict[str, Any]]) -> str:
+    """What is on record, as Markdown."""
+    seeds = len({record["seed"] for record in records})
+    budgets = sorted({record["budget"] for record in records if record["row"] in OURS})
+    lines = [
+        "# Own data, from fit to predict to export",
+        "",
+        f"Made by `python benchmarks/own_data.py` from own-data.json: {seeds} seed{'s' * (seeds != 1)}, each with "
+        f"other labels; `fit` was given {' or '.join(budgets)}. Test errors in per cent, mean ± standard deviation; "
+        "of Semigrad's rows they are those of `semigrad predict`. On pictures scikit-learn's classifiers get 16 x 16 "
+        "pixels.",
+        "",
+        *errors(records),
+        "",
+        "## Commands",
+        "",
+        "Seconds by the clock; processor: of all processes of `fit`. The last column is how far the answers of the "
+        "exported graph are from the model's.",
+        "",
+        *commands(records),
+        "",
+        "## Verdicts",
+        "",
+        "What `fit` said of the unlabeled data, from labels that were held out, seed by seed.",
+        "",
+        *verdicts(records),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rows_by_data(records: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    present = {record["row"] for record in records}
+    return [row for row in (*OURS, *THEIRS) if row in present], [d for d in MAKERS if d in {r["data"] for r in records}]
+
+
+def errors(records: list[dict[str, Any]]) -> list[str]:
+    rows, data = rows_by_data(records)
+    lines = [f"| row | {' | '.join(data)} |", "| --- |" + " --- |" * len(data)]
+    for row in rows:
+        cells = [summarize([r["error"] for r in records if (r["row"], r["data"]) == (row, name)]) for name in data]
+        lines.append(f"| {row} | {' | '.join('' if cell is None else str(cell) for cell in cells)} |")
+    return lines
+
+
+def commands(records: list[dict[str, Any]]) -> list[str]:
+    lines = ["| data | row | fit | processor | predict | export | difference |", "| --- |" + " --- |" * 6]
+    rows, data = rows_by_data(records)
+    for name in data:
+        for row in (row for row in rows if row in OURS):
+            own = [r for r in records if (r["row"], r["data"]) == (row, name)]
+            if own:
+                fields = ("seconds", "processor", "predict_seconds", "export_seconds")
+                means = [f"{np.mean([r[field] for r in own]):.0f}" for field in fields]
+                worst = max(r["export_difference"] for r in own)
+                lines.append(f"| {name} | {row} | {' | '.join(means)} | {worst:.0e} |")
+    return lines
+
+
+def verdicts(records: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for record in sorted((r for r in records if r["row"] in OURS), key=lambda r: [*MAKERS].index(r["data"])):
+        said = (
+            "; ".join(f"{name}: {sentence}" for name, sentence in record["verdicts"].items()) or "Nothing was compared."
+        )
+        taken = f"took {record['chosen']}, {record['steps']:,} steps"
+        lines.append(f"- {record['data']}, seed {record['seed']}, {record['row']} ({taken}): {said}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/own_data.py"))))

@@ -1,0 +1,56 @@
+"""`benchmarks/own_data.py`: its files are what a user has, its records are kept, its page is what they say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.own_data import KEPT, MAKERS, THEIRS, Options, main, page
+
+from semigrad.fitting.looking import look_at
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "photos"])
+def test_most_labels_are_taken_away(name, tmp_path):
+    given = MAKERS[name](tmp_path, 0)
+    look = look_at(str(given.path))
+    rows, labels, new = given.arrays
+    assert (look.labeled, look.unlabeled) == ((labels >= 0).sum(), (labels < 0).sum())
+    assert look.labeled == pytest.approx(0.1 * len(rows), abs=1)
+    assert sorted(look.dataset.classes) == sorted(given.names)
+    if name != "digits":  # of which the file has images
+        np.testing.assert_array_equal(look.dataset.train.values, rows.astype(np.float32))
+    assert len(new) == len(given.truth)
+    assert look.dataset.test is None
+    assert (MAKERS[name](tmp_path, 1).arrays[1] != labels).any()
+
+
+@pytest.mark.data
+def test_a_folder_of_real_pictures(real_data, tmp_path):
+    given = MAKERS["photos"](tmp_path, 0)
+    look = look_at(str(given.path))
+    assert look.labels.tolist() == [10] * 5
+    assert look.unlabeled == 500
+    assert len(given.arrays[2]) == len(given.truth) == 250
+    assert set(given.truth) == set(given.names)
+
+
+def test_what_is_on_record_is_not_measured_again(tmp_path, capsys):
+    options = Options(data=("wine",), rows=THEIRS, seeds=2, kept=tmp_path / "own.json")
+    assert main(options) == 0
+    records = json.loads((tmp_path / "own.json").read_text())
+    assert len(records) == 2 * len(THEIRS)
+    assert all(0 <= record["error"] < 50 for record in records.values())
+    capsys.readouterr()
+    assert main(options) == 0
+    assert json.loads((tmp_path / "own.json").read_text()) == records
+    assert "% wrong" not in capsys.readouterr().out
+    told = (tmp_path / "own.md").read_text()
+    errors = [record["error"] for record in records.values() if record["row"] == THEIRS[1]]
+    assert f"| {THEIRS[1]} | {np.mean(errors):.2f} ± {np.std(errors, ddof=1):.2f} |" in told
+
+
+@pytest.mark.skipif(not KEPT.exists(), reason="nothing is on record yet")
+def test_the_page_is_what_the_records_give():
+    records = json.loads(Path(KEPT).read_text())
+    assert KEPT.with_suffix(".md").read_text() == page(list(records.values()))
