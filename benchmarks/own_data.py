@@ -3,10 +3,11 @@
     python benchmarks/own_data.py                                  # four data sets, three seeds, all rows
     python benchmarks/own_data.py --data wine --seeds 1 --budget 10s --kept /tmp/own-data.json   # a short look
 
-A folder of JPEGs (five classes of Tiny-ImageNet below $SEMIGRAD_DATA, ten labels a class), two tables as CSV and digits
-as an array, 90 % of the labels taken away; the commands are those that a user would type. scikit-learn's rows and the
-splits of tables and digits are those of `benchmarks/tables.py`. What is measured goes on record in
-docs/results/own-data.json, and from there to docs/results/own-data.md; what is on record is not measured again."""
+A folder of JPEGs (five classes of Tiny-ImageNet below $SEMIGRAD_DATA, ten labels a class, read at 32 x 32), two tables
+as CSV and digits as an array, 90 % of the labels taken away; the commands are those that a user would type.
+scikit-learn's rows and the splits of tables and digits are those of `benchmarks/tables.py`. What is measured goes on
+record in docs/results/own-data.json, and from there to docs/results/own-data.md; what is on record is not measured
+again."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ class Given:
     truth: list[str]  # the names of the classes there, in the order of the answers
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]  # the same for scikit-learn: rows, labels with -1, new rows
     names: tuple[str, ...]  # of its classes
-    folder: bool = False
+    more: tuple[str, ...] = ()  # words for fit
 
 
 def main(options: Options) -> int:
@@ -118,7 +119,7 @@ def photos(place: Path, seed: int) -> Given:
             copy(file, place / "new" / name)
     truth = [file.parent.name for file in sorted((place / "new").rglob("*.JPEG"), key=lambda file: file.parts)]
     train, new = (pixels(place, part) for part in ("photos", "new"))
-    return Given(place / "photos", place / "new", truth, (train[0], train[1], new[0]), names, folder=True)
+    return Given(place / "photos", place / "new", truth, (train[0], train[1], new[0]), names, ("--image-size", "32"))
 
 
 def copy(file: Path, folder: Path) -> None:
@@ -187,7 +188,8 @@ def by_hand(given: Given, row: str, seed: int, options: Options) -> dict[str, An
     """The three commands, one after the other, each in a process of its own."""
     with tempfile.TemporaryDirectory() as scratch:
         out, answers = Path(scratch) / "run", Path(scratch) / "answers.csv"
-        words = ["--budget", options.budget, "--seed", seed, "--jobs", options.jobs, "--out", out, *OURS[row]]
+        words = ["--budget", options.budget, "--seed", seed, "--jobs", options.jobs, "--out", out]
+        words += [*OURS[row], *given.more]
         fit = timed("fit", given.path, *words)
         predict = timed("predict", out, given.new, "--out", answers)
         export = timed("export", out, "--format", "onnx")

@@ -95,8 +95,10 @@ def test_answers_are_those_of_the_model_of_the_fold(fitted, wine):
 
 def test_steps_follow_from_the_time(wine):
     look = look_at(str(wine))
-    short, long = (make_plan(look, Wish("supervised", seconds), 1).steps for seconds in (0.001, 1e6))
-    assert (short, long) == (200, MOST_STEPS)
+    short, long = (make_plan(look, Wish("supervised", seconds), 1) for seconds in (0.001, 1e6))
+    assert (short.steps, long.steps) == (200, MOST_STEPS)
+    assert "more than 0.0: fewer than 200 steps teach little" in str(short)
+    assert "more than" not in str(long)
     assert make_plan(look, Wish("supervised", 1.0, 77), 1).steps == 77
 
 

@@ -167,8 +167,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         >>> X, y = load_wine(return_X_y=True)
         >>> y[::3] = -1
         >>> model = SemiSupervisedClassifier("pseudo-label", random_state=0, threads=1)
-        >>> print(model.compare(X, y, cv=2))  # doctest: +ELLIPSIS
-        ... % wrong, labeled-only ... %. ... points over 118 held-out labels (95 % interval).
+        >>> print("Unlabeled:", model.compare(X, y, cv=2))  # doctest: +ELLIPSIS
+        Unlabeled: ... % wrong, labeled-only ... %. ... points over 118 held-out labels (95 % interval).
         """
         return compare(self, X, y, cv)
 

@@ -42,6 +42,11 @@ class Wish:
     steps: int | None = None  # None: as many as the time allows
     seed: int = 0
 
+    @property
+    def limit(self) -> float | None:
+        """The time, where it decides on the steps."""
+        return None if self.steps else self.budget
+
     def methods(self, look: Look) -> tuple[str, ...]:
         """What is compared, labeled-only first."""
         shape = look.dataset.train.shape
@@ -57,7 +62,7 @@ class Wish:
             "label": look.reading.get("label"),
             "image_size": look.reading.get("image_size"),
             "methods": list(self.methods(look)),
-            "budget": None if self.steps else self.budget,
+            "budget": self.limit,
             "steps": self.steps,
             "seed": self.seed,
         }
@@ -73,6 +78,7 @@ class Plan:
     seed: int
     seconds: float  # estimate for everything, several runs at a time
     jobs: int
+    budget: float | None = None  # seconds that were asked for
     begun: bool = False  # earlier, and stopped
 
     @property
@@ -87,13 +93,16 @@ class Plan:
     def __str__(self) -> str:
         model = self.run(self.methods[0]).model_name
         again = "Going on with what was begun: " if self.begun else ""
+        time = f"about {self.seconds / 60:.1f} minutes"
+        if self.budget is not None and self.seconds > self.budget:
+            time += f", more than {self.budget / 60:.1f}: fewer than {FEWEST_STEPS} steps teach little (else --steps N)"
         if not self.folds:
-            return f"{again}{model}, {self.methods[-1]}, {self.steps:,} steps, about {self.seconds / 60:.1f} minutes"
+            return f"{again}{model}, {self.methods[-1]}, {self.steps:,} steps, {time}"
         compared = " against ".join(reversed(self.methods)) if len(self.methods) == 2 else ", ".join(self.methods)
         trained = len(self.methods) * self.folds + 1
         return (
             f"{again}{model}, {compared}, {self.steps:,} steps each; {self.folds} folds: {trained} runs, {self.jobs} "
-            f"at a time, about {self.seconds / 60:.1f} minutes"
+            f"at a time, {time}"
         )
 
 
@@ -130,7 +139,7 @@ def plan_for(look: Look, wish: Wish, out: Path, jobs: int) -> Plan:
     steps, seconds = written.get("steps"), written.get("seconds")
     if type(steps) is not int or steps < 1 or not isinstance(seconds, int | float):
         raise InputError(f"{file} is damaged. Take {file.parent} away to begin anew.")
-    return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, begun=True)
+    return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, wish.limit, begun=True)
 
 
 def keep(plan: Plan, wish: Wish, out: Path) -> None:
@@ -147,7 +156,7 @@ def make_plan(look: Look, wish: Wish, jobs: int) -> Plan:
     runs = {method: run_for(look, method, wish.seed, {}) for method in timed}
     step = seconds_of_all(seconds_of_steps(runs, rounds=5, dataset=look.dataset), look.folds, jobs)
     steps = wish.steps or int(min(max(wish.budget / step, FEWEST_STEPS), MOST_STEPS))
-    return Plan(look, methods, steps, wish.seed, steps * step, jobs)
+    return Plan(look, methods, steps, wish.seed, steps * step, jobs, wish.limit)
 
 
 def seconds_of_all(times: Mapping[str, float], folds: int, jobs: int) -> float:
