@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: install demo test check lint bench clean
+.PHONY: install demo test check lint docs bench clean
 
 install: $(STAMP)
 
@@ -31,8 +31,12 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 bench: install
 	$(BIN)/python benchmarks/step_cost.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache

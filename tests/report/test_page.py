@@ -10,6 +10,7 @@ import shutil
 
 import numpy as np
 import pytest
+from sklearn.metrics import precision_recall_fscore_support
 from torch import nn
 
 from semigrad.cli import report
@@ -115,6 +116,17 @@ def test_steps_before_training_are_explained():
     lines = [{"step": step, "loss": 1.0, "lr": 0.1} for step in (-2, -1, 1, 2)]
     assert [chart.caption for chart in curves(lines, {}).charts] == [PREPARATION, PREPARATION]
     assert [chart.caption for chart in curves(lines[2:], {}).charts] == ["", ""]
+
+
+def test_recall_and_precision_class_by_class_are_those_of_scikit_learn(finished):
+    confusion = np.array(json.loads((finished / "result.json").read_text())["test"]["confusion"])
+    pairs = [(true, given) for (true, given), count in np.ndenumerate(confusion) for _ in range(count)]
+    precision, recall, _, _ = precision_recall_fscore_support(*zip(*pairs, strict=True), zero_division=np.nan)
+    shown = read_page(finished / "report.html").text.partition("class examples answers recall, % precision, % ")[2]
+    for name, numbers in enumerate(zip(confusion.sum(1), confusion.sum(0), recall, precision, strict=True)):
+        there, given, found, true = numbers
+        row = f"{name} {there} {given} {100 * found:.1f} " + (f"{100 * true:.1f}" if given else "never answered")
+        assert row in shown
 
 
 def test_the_confusion_matrix_is_that_of_the_result(finished):

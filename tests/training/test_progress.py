@@ -38,6 +38,12 @@ def test_figures_are_those_of_the_step_and_lines_are_means(tmp_path):
     assert (often.ends, seldom.ends) == (1, 1)
 
 
+@pytest.mark.parametrize(("threshold", "share"), [(0.0, 1.0), (1.01, 0.0)])
+def test_lines_tell_which_share_of_the_pseudo_labels_is_used(threshold, share, tmp_path):
+    go(small(steps=4, method={"name": "fixmatch", "threshold": threshold}), tmp_path)
+    assert {line["pseudo_label_share"] for line in metrics(tmp_path)} == {share}
+
+
 @pytest.mark.parametrize("kind", [Lines, Bar])
 def test_what_is_shown_is_the_last_line(kind, tmp_path, capsys):
     progress = kind()
