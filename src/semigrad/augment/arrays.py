@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,6 +28,13 @@ def mask(features: Tensor, mean: Tensor, share: float, draws: Tensor) -> Tensor:
     return torch.where(draws < share, mean, features)
 
 
+class Draws(Protocol):
+    """What a view draws its numbers from: a generator of numpy's, or some rows of one."""
+
+    def random(self, size: Sequence[int]) -> np.ndarray: ...
+    def standard_normal(self, size: Sequence[int]) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class Corruption:
     """How strongly views of feature arrays differ from the rows: weak ones by noise, strong ones by all three."""
@@ -34,11 +43,11 @@ class Corruption:
     dropout: float = 0.0
     mask: float = 0.0
 
-    def weak(self, features: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
+    def weak(self, features: Tensor, std: Tensor, draws: Draws) -> Tensor:
         """(B, D) -> (B, D) with noise; every row uses its own row of draws."""
         return noise(features, std, self.noise, torch.from_numpy(draws.standard_normal(features.shape)).to(features))
 
-    def strong(self, features: Tensor, mean: Tensor, std: Tensor, draws: np.random.Generator) -> Tensor:
+    def strong(self, features: Tensor, mean: Tensor, std: Tensor, draws: Draws) -> Tensor:
         """(B, D) -> (B, D) with noise, dropout and masking."""
         rows = self.weak(features, std, draws)
         rows = dropout(rows, mean, self.dropout, torch.from_numpy(draws.random(features.shape)).to(features))

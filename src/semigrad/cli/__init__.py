@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 from semigrad.errors import InputError, unknown
@@ -30,6 +31,9 @@ VERBS = {
     "theory": ("semigrad.cli.theory", "the paper's theorems: every claim beside what is measured"),
 }
 
+SEVERAL = os.environ.get("WORLD_SIZE", "1") != "1" and "RANK" in os.environ
+"""Whether torchrun started this process together with others."""
+
 HELP = """usage: semigrad VERB ...
 
 Trains classifiers from few labels and many unlabeled examples.
@@ -46,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+    if SEVERAL and os.environ["RANK"] != "0":
+        be_silent()
     return guarded(lambda: carry_out(given))
 
 
@@ -61,6 +67,8 @@ def carry_out(given: Sequence[str]) -> int:
         return 0
     if verb not in VERBS:
         raise InputError(unknown("command", verb, VERBS))
+    if SEVERAL and verb != "train":
+        raise InputError(f"Several processes together can train alone: start semigrad {verb} without torchrun.")
     code: int = importlib.import_module(VERBS[verb][0]).main(words)
     return code
 
@@ -80,11 +88,29 @@ def guarded(work: Callable[[], int]) -> int:
         return 141
     except (Exception, KeyboardInterrupt) as error:
         code, lines = explain(error)
-        for line in lines:
-            print(f"semigrad: {line}", file=sys.stderr)
+        say(lines, error)
         with contextlib.suppress(InputError, OSError):
             flush_stdout()
         return code
+
+
+def say(lines: list[str], error: BaseException) -> None:
+    """Why this command ends. Of several processes that end together, one says it."""
+    who = "semigrad"
+    if SEVERAL:
+        from semigrad.training.joining import speaks, started_together
+
+        here = started_together()
+        who += "" if here.first else f" (process {here.rank} of {here.count}, from 0)"
+        lines = lines if speaks(error) else []
+    for line in lines:
+        print(f"{who}: {line}", file=sys.stderr)
+
+
+def be_silent() -> None:
+    """All but the first of several processes: what they would say, that one says."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the end)
+    warnings.simplefilter("ignore")
 
 
 def flush_stdout() -> None:

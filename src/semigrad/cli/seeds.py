@@ -26,10 +26,13 @@ def begun_seeds(out: Path) -> list[Path]:
 def carry_out_seeds(run: Run, execution: Execution, output: Output) -> int:
     """Every seed from the run's own on; what is wrong with any folder is said before the first begins."""
     from semigrad.folder.run_folder import RunFolder, default_folder
+    from semigrad.training.joining import restarts, started_together
 
     runs = [dataclasses.replace(run, seed=run.seed + number) for number in range(output.seeds or 1)]
     folders = {each.seed: output.out / f"seed{each.seed}" if output.out else default_folder(each) for each in runs}
-    refuse([line for each in runs for line in RunFolder(folders[each.seed]).problems(each, output.resume)])
+    resume = output.resume or restarts()
+    if started_together().first:
+        refuse([line for each in runs for line in RunFolder(folders[each.seed]).problems(each, resume)])
     results = {}
     for each in runs:
         print(f"Seed {each.seed}:", flush=True)

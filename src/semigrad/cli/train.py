@@ -154,10 +154,13 @@ def carry_out(run: Run, execution: Execution, output: Output) -> int:
 def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict[str, Any]:
     """Train, and say what came out and where it is."""
     from semigrad.cli.show import describe_result
+    from semigrad.training.joining import started_together
     from semigrad.training.loop import train
     from semigrad.training.progress import for_this_terminal
 
     result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())
+    if not started_together().first:  # of several processes, one writes
+        return result
     print("\n".join([*describe_result(result), f"Run: {out}"]))
 
     from semigrad.report.curve import learning_curve  # here, because matplotlib is slow to import

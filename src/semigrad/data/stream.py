@@ -1,7 +1,10 @@
 """The batches of a run: the batch of a step is a pure function of (seed, step).
 
 Each pool is an endless sequence of permutations cut into batches; a batch may span two of them (64 from a pool of 40:
-every example once, 24 twice). There is no state to save, so a run can stop and go on at any step."""
+every example once, 24 twice). There is no state to save, so a run can stop and go on at any step.
+
+Where several processes carry out a run, each reads and augments its own rows of a batch, with the draws that these rows
+have in the whole of it, and is handed the others'."""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ from torch import Tensor
 
 from semigrad.augment import Corruption
 from semigrad.core import Batch, generator
+from semigrad.core.processes import ALONE, Processes
 from semigrad.data.ahead import read_ahead
 from semigrad.data.dataset import Dataset, Examples, InMemory, ready
 from semigrad.data.split import Split
-from semigrad.data.views import VIEWS, Sight
+from semigrad.data.views import VIEWS, RowsOfDraws, Sight
 from semigrad.errors import unknown
 from semigrad.settings.fields import refuse
 
@@ -38,7 +42,7 @@ def places(seed: int, pool: str, size: int, batch: int, step: int) -> np.ndarray
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """`stream[step]` is the batch of a step, images as uint8 (see `ready`)."""
+    """`stream[step]` is the batch of a step, images as uint8 (see `ready`): of its views the rows of this process."""
 
     dataset: Dataset
     split: Split
@@ -48,6 +52,7 @@ class Stream:
     unlabeled_batch: int
     seed: int
     corruption: Corruption = Corruption()  # noqa: RUF009 (frozen) - views of feature arrays
+    processes: Processes = ALONE
 
     def __post_init__(self) -> None:
         asked = dict.fromkeys((*self.labeled_views, *self.views))
@@ -68,9 +73,15 @@ class Stream:
         return pool[places(self.seed, name, len(pool), batch, step)] if batch else pool[:0]
 
     def _views(self, name: str, views: tuple[str, ...], positions: np.ndarray, step: int) -> tuple[Tensor, ...]:
+        total = len(positions)
+
         def view(kind: str, number: int) -> Tensor:
             draws = generator(self.seed, step, "view", name, kind, number)
-            return VIEWS[kind](Sight(self.dataset, positions, self.corruption, draws))
+            if not self.processes.divide(total):
+                return VIEWS[kind](Sight(self.dataset, positions, self.corruption, draws))
+            rows = self.processes.rows(total)
+            own = RowsOfDraws(draws, total, rows)
+            return VIEWS[kind](Sight(self.dataset, positions[rows], self.corruption, own))
 
         return tuple(view(kind, number) for number, kind in enumerate(views))
 
@@ -81,13 +92,17 @@ class Stream:
         if self.dataset.train.streamed:
             source = read_ahead(self, steps, workers)
         for batch in source:
-            moved = dataclasses.replace(
-                batch,
+            yield Batch(
+                labeled=self._complete(batch.labeled, len(batch.labels), device),
                 labels=batch.labels.to(device),
+                unlabeled=self._complete(batch.unlabeled, len(batch.unlabeled_index), device),
                 labeled_index=batch.labeled_index.to(device),
                 unlabeled_index=batch.unlabeled_index.to(device),
             )
-            yield moved.map(lambda x: ready(x, device))
+
+    def _complete(self, views: tuple[Tensor, ...], total: int, device: torch.device) -> tuple[Tensor, ...]:
+        """With the rows of all processes, on the device, in [0, 1]."""
+        return tuple(ready(self.processes.gather(view.to(device), total), device) for view in views)
 
 
 def on_device(dataset: Dataset, device: torch.device) -> Dataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,23 @@ from torch import Tensor
 
 from semigrad import augment
 from semigrad.augment import Corruption
+from semigrad.augment.arrays import Draws
 from semigrad.data.dataset import DRAWS, Dataset, ready
+
+
+@dataclass(frozen=True)
+class RowsOfDraws:
+    """Some rows of what a generator draws for a whole batch of so many."""
+
+    draws: np.random.Generator
+    total: int
+    rows: slice
+
+    def random(self, size: Sequence[int]) -> np.ndarray:
+        return self.draws.random((self.total, *size[1:]))[self.rows]
+
+    def standard_normal(self, size: Sequence[int]) -> np.ndarray:
+        return self.draws.standard_normal((self.total, *size[1:]))[self.rows]
 
 
 @dataclass(frozen=True)
@@ -20,7 +36,7 @@ class Sight:
     dataset: Dataset
     positions: np.ndarray
     corruption: Corruption  # for feature arrays
-    draws: np.random.Generator
+    draws: Draws
 
     @property
     def raw(self) -> Tensor:

@@ -32,9 +32,7 @@ State = dict[str, Any]
 
 def save(folder: Path, step: int, state: State, keep: int = 3) -> Path:
     """Write the state after `step` steps, then drop all but the newest `keep` and what killed processes left."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    content = buffer.getvalue()
+    content = packed(state)
     make_folder(folder)
     path = folder / f"{step:06d}-{_digest(content)}.pt"
     write_whole(path, content)
@@ -42,6 +40,18 @@ def save(folder: Path, step: int, state: State, keep: int = 3) -> Path:
         with contextlib.suppress(OSError):
             old.unlink()
     return path
+
+
+def packed(state: State) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def unpacked(content: bytes) -> State:
+    """The state, on the processor; raises where there is something else in it than tensors and plain values."""
+    state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return state
 
 
 def load_newest(folder: Path, tell: Callable[[str], None]) -> State | None:
@@ -69,7 +79,7 @@ def _load(path: Path) -> State:
         raise ValueError("its content does not match its checksum")
     _check_archive(content)
     with warnings.catch_warnings(action="ignore"):  # of foreign files; that they are refused says enough
-        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        state = unpacked(content)
     if not isinstance(state, dict):
         raise ValueError("it holds no state of a run")
     return state

@@ -113,7 +113,9 @@ class RunFolder:
                     f"{self.path} was begun with another {what} ({'; '.join(differing)}). Choose another place with "
                     "--out, or bring back what it was begun with."
                 )
-        changed = list(differences(written.get("environment"), found["environment"]))
+        there = written.get("environment")
+        there = {"processes": 1, **there} if isinstance(there, dict) else there  # of several it is said
+        changed = list(differences(there, found["environment"]))
         if not changed or self.finished:
             return []
         before = written.get("resumed_in")

@@ -55,8 +55,7 @@ def shake(a: Tensor, b: Tensor, training: bool) -> Tensor:
     """
     if not training:
         return (a + b) / 2
-    gates = torch.rand(2, len(a), 1, 1, 1, dtype=a.dtype, device=a.device)
-    alpha, beta = gates[0], gates[1]
+    alpha, beta = (torch.rand(len(a), 1, 1, 1, dtype=a.dtype, device=a.device) for _ in range(2))
     if exact_gradients_wanted():  # one gate for both directions, the same as without the wish
         return alpha * a + (1 - alpha) * b
     mixed: Tensor = TwoGates.apply(a, b, alpha, beta)  # type: ignore[no-untyped-call]

@@ -179,6 +179,8 @@ class Execution:
     """Steps between lines of metrics.jsonl; None: 200 lines in all."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder too (needs the extra `tensorboard`)."""
+    patience: Positive = 600.0
+    """Where several processes carry out the run: seconds for which one waits for the others before all end."""
 
     def problems(self) -> list[str]:
         """A sentence for every impossible value."""

@@ -3,7 +3,10 @@ only `theory.watching` takes the steps of a `Training` one by one, to look at th
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,6 +16,8 @@ from safetensors.torch import load
 from torch import nn
 
 from semigrad.core import random_state_kept
+from semigrad.core.processes import Processes
+from semigrad.core.split import join
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import as_dataset
 from semigrad.errors import InputError
@@ -27,6 +32,7 @@ from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
 from semigrad.settings.flags import Flags
 from semigrad.training.facts import facts
+from semigrad.training.joining import meet, own_device, restarts
 from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
 from semigrad.training.setup import set_up
@@ -78,24 +84,24 @@ def train(
     elif given := [*(["labels"] if labels is not None else []), *(["recipe"] if recipe is not None else []), *flags]:
         raise InputError(f"A run has its settings already: give {', '.join(given)} to configure, which makes the run.")
     dataset = None if dataset is None else as_dataset(dataset, run.label)
-    out = default_folder(run) if out is None else out
-    progress, folder = progress or Quiet(), RunFolder(Path(out))
-    problems = [*execution.problems(), *folder.problems(run, resume)]
+    problems = execution.problems()
+    processes, resume = meet(Execution.patience if problems else execution.patience), resume or restarts()
+    folder = RunFolder(Path(default_folder(run) if out is None else out))
+    progress = progress if progress and processes.first else Quiet()
+    problems += folder.problems(run, resume) if processes.first else []
     problems += require_tensorboard() if execution.tensorboard else []
-    setup = set_up(run, execution.device, dataset, network, problems)
-    training = Training(run, setup, InFolder(folder, run.key, execution.tensorboard), execution)
-    make_folder(folder.path)
-    with claimed(folder.path), processor_threads(threads_for(training, folder.threads)):
-        refuse(folder.problems(run, resume))  # another process may have been here meanwhile
-        for note in folder.begin(run, facts(run, setup)):
-            progress.note(note)
-        if folder.finished:
-            folder.result()  # raises where it is damaged
-            progress.note(f"{out} holds this run, finished; nothing to do.")
+    setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes)
+    keeper = InFolder(folder, run.key, execution.tensorboard) if processes.first else InMemory()
+    training = Training(run, setup, keeper, execution)
+    with processor_threads(threads_for(training, folder.threads)), written_by_the_first(folder, processes):
+        if processes.first:
+            refuse(folder.problems(run, resume))  # another process may have been here meanwhile
+            for note in folder.begin(run, facts(run, setup)):
+                progress.note(note)
+        if processes.first_says(folder.finished):
+            progress.note(f"{folder.path} holds this run, finished; nothing to do.")
         else:
-            if resume:
-                restore(training, folder, progress)
-            rewind(folder[METRICS], training.done)
+            begin_together(training, folder, resume, progress)
             progress.begin(describe_plan(run, setup, training.step), training.timeline.total, training.taken)
             try:
                 with interruptible() as stop:
@@ -103,9 +109,39 @@ def train(
                 finish(training, folder)
             finally:
                 progress.end()
+        # raises where it is damaged
+        result: dict[str, Any] = json.loads(
+            processes.from_first(json.dumps(folder.result()).encode() if processes.first else b"")
+        )
         if network is not None:
-            network.load_state_dict(load(folder.weights()))
-        return folder.result()
+            join(training.step.net)
+            network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))
+        return result
+
+
+@contextlib.contextmanager
+def written_by_the_first(folder: RunFolder, processes: Processes) -> Iterator[None]:
+    """The folder is there, and this run's alone; of several processes only the first knows it, for they may be on
+    different machines."""
+    if not processes.first:
+        yield
+        return
+    make_folder(folder.path)
+    with claimed(folder.path):
+        yield
+
+
+def begin_together(training: Training, folder: RunFolder, resume: bool, progress: Progress) -> None:
+    """Where the first process begins, all do, with its weights and all it remembers."""
+    processes = training.setup.processes
+    if processes.first:
+        if resume:
+            restore(training, folder, progress)
+        rewind(folder[METRICS], training.done)
+    if processes.count > 1:
+        state = processes.from_first(checkpoint.packed(training.state()) if processes.first else b"")
+        if not processes.first:
+            training.load(checkpoint.unpacked(state))
 
 
 @dataclass(frozen=True)
@@ -138,9 +174,9 @@ def train_in_memory(
 
 def threads_for(training: Training, begun_with: int | None = None) -> int | None:
     """What was asked for, else what the run was begun with if this machine has as many, else what is quicker just now;
-    rows of features are too little work to share."""
+    rows of features are too little work to share. Of many processes each has what torch gives it."""
     setup, asked = training.setup, training.execution.threads
-    if asked or setup.device.type != "cpu":
+    if asked or setup.device.type != "cpu" or setup.processes.count > 1:
         return asked
     if begun_with and begun_with <= torch.get_num_threads():
         return begun_with
@@ -180,14 +216,14 @@ def run_to_the_end(training: Training, progress: Progress, stop: Stop) -> None:
             if line:
                 progress.line(line)
             progress.step(training.taken, figures)
-            if stop.number:
+            if signal := training.setup.processes.largest(stop.number):
                 training.save()
                 where = training.timeline.words(training.done)
-                raise Stopped(stop.number, f"Stopped at {where}; {training.keeper.way_on}")
+                raise Stopped(signal, f"Stopped at {where}; {training.keeper.way_on}")
 
 
 def finish(training: Training, folder: RunFolder) -> None:
-    """Write the model and, with the only look at the test part, the result."""
+    """Measure, with the only look at the test part; the first process writes the model and the result."""
     run, setup = training.run, training.setup
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names
@@ -196,7 +232,8 @@ def finish(training: Training, folder: RunFolder) -> None:
     more: dict[str, Any] = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
     more["held_out"] = len(setup.split.validation)
     more |= {} if columns is None else {"columns": columns.to_dict()}
-    written = folder.write_model(plain, model, setup.task, run.key, **more)
+    first = setup.processes.first
+    written = folder.write_model(plain, model, setup.task, run.key, **more) if first else None
     test = training.test(net) if setup.dataset.test is not None else None
     held = training.validation(net) if len(setup.split.validation) else None
     result = {
@@ -211,5 +248,6 @@ def finish(training: Training, folder: RunFolder) -> None:
         "model": written,
         **({} if test or held else {"note": NOTHING_MEASURED}),
     }
-    folder.keep_description()
-    folder.write_result(result)
+    if first:
+        folder.keep_description()
+        folder.write_result(result)

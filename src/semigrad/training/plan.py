@@ -48,10 +48,11 @@ def describe_cost(run: Run, setup: Setup, step: Step) -> list[str]:
         forward, whole = measure_step(run, setup, step)
     except FloatingPointError:
         return []
+    together = f" in each of {setup.processes.count} processes" if setup.processes.count > 1 else ""
     return [
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
         f"{duration(whole * run.steps)} for a whole run on {setup.device} with "
-        f"{_plural(torch.get_num_threads(), 'thread')}."
+        f"{_plural(torch.get_num_threads(), 'thread')}{together}."
     ]
 
 
@@ -65,19 +66,19 @@ def measure_step(run: Run, setup: Setup, step: Step) -> tuple[float, float]:
             net(first.labeled[0])
 
     with random_state_kept(setup.device):
-        return _seconds(forward, setup.device), _seconds(whole_step(run, setup, step), setup.device)
+        return _seconds(forward, setup), _seconds(whole_step(run, setup, step), setup)
 
 
-def _seconds(work: Callable[[], None], device: torch.device) -> float:
+def _seconds(work: Callable[[], None], setup: Setup) -> float:
     """The quicker of two runs after one to warm up; slow work is run once only."""
     times = []
     for _ in range(3):
-        synchronize(device)
+        synchronize(setup.device)
         started = time.perf_counter()
         work()
-        synchronize(device)
+        synchronize(setup.device)
         times.append(time.perf_counter() - started)
-        if times[-1] > 2:
+        if setup.processes.first_says(times[-1] > 2):
             break
     return min(times)
 

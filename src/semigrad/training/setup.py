@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
+from semigrad.core.processes import ALONE, Processes
+from semigrad.core.split import split as split_rows
 from semigrad.data.dataset import MEMORY, Dataset, ready
 from semigrad.data.given import word_for
 from semigrad.data.opening import divide, open_data
@@ -21,6 +23,7 @@ from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.folder.saved import start_from, weights_hash
 from semigrad.models import adapt, check_fit
+from semigrad.models.vae import VAE
 from semigrad.run import Run
 from semigrad.settings import Settings
 from semigrad.settings.fields import kind_problems
@@ -44,6 +47,7 @@ class Setup:
     device: torch.device
     own_network: str | None  # the class of the user's own network, where it replaces the run's model
     start: str | None = None  # the hash of the weights that the network started from, where they were another run's
+    processes: Processes = ALONE  # that carry out the run together
 
 
 def pick_device(name: str) -> torch.device:
@@ -65,6 +69,7 @@ def set_up(
     dataset: Dataset | None = None,
     network: nn.Module | None = None,
     problems: Sequence[str] = (),
+    processes: Processes = ALONE,
 ) -> Setup:
     """Check everything about a run and build what it needs; all that is wrong is said together, `problems` first.
 
@@ -101,7 +106,7 @@ def set_up(
         found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
     if found or split is None or device is None:
         raise InputError(list(dict.fromkeys(found)))
-    return build(run, on_device(data, device), split, device, network)
+    return build(run, on_device(data, device), split, device, network, processes)
 
 
 def other_data(run: Run, dataset: Dataset | None) -> list[str]:
@@ -121,19 +126,23 @@ def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
         return None
 
 
-def build(run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None) -> Setup:
-    task = describe(
-        dataset, split, lambda: run.model.build(task) if network is None else own_network(another(network), task)
-    )
-    net, memory = initialize(run, task, network)
+def build(
+    run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None, processes: Processes
+) -> Setup:
+    def fresh() -> nn.Module:
+        built = run.model.build(task) if network is None else own_network(another(network), task)
+        return split_rows(built, processes)
+
+    task = describe(dataset, split, fresh)
+    net, memory = initialize(run, task, network, processes)
     traits = run.method.traits
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
-        Corruption(run.feature_noise, run.feature_dropout, run.feature_mask),
+        Corruption(run.feature_noise, run.feature_dropout, run.feature_mask), processes,
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
     start = None if run.start_from is None else weights_hash(run.start_from)
-    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start)
+    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start, processes)
 
 
 def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> Task:
@@ -160,9 +169,9 @@ def sample(dataset: Dataset, split: Split) -> Tensor:
     return ready(dataset.train.raw(some), CPU)
 
 
-def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Module, nn.Module]:
+def initialize(run: Run, task: Task, network: nn.Module | None, processes: Processes) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
-    examples alone; or with those of another run. A user's own keeps its weights."""
+    examples alone; or with those of another run. A user's own keeps its weights. Several processes divide the rows."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = run.model.build(task) if network is None else own_network(network.cpu(), task)
@@ -170,7 +179,16 @@ def initialize(run: Run, task: Task, network: nn.Module | None) -> tuple[nn.Modu
             check_one_example(net, task)
         if run.start_from is not None:
             start_from(run.start_from, net, None if network is not None else run.model_name, task)
-        return net, run.method.init(net, task)
+        return net, divide_autoencoders(run.method.init(split_rows(net, processes), task), processes)
+
+
+def divide_autoencoders(memory: nn.Module, processes: Processes) -> nn.Module:
+    """What works as hard as a network and is none."""
+    for module in memory.modules():
+        if isinstance(module, VAE):
+            split_rows(module.encoder, processes)
+            split_rows(module.decoder, processes)
+    return memory
 
 
 def own_network(network: nn.Module, task: Task) -> nn.Module:

@@ -1,0 +1,83 @@
+"""How the processes of a run find each other, and which of them says why it ends.
+
+torchrun starts them and tells each one, in its environment, how many there are and where they meet."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import os
+import time
+
+import torch
+from torch import distributed
+
+from semigrad.core.processes import ALONE, Lost, Processes, lost_where_it_fails
+from semigrad.errors import InputError
+
+HEAD_START = 2.0
+"""Seconds that the first process gets to say why all of them end, before another one does."""
+
+
+def started_together() -> Processes:
+    """How many processes the environment says there are, and which one this is; one alone where it says nothing."""
+    count, rank = os.environ.get("WORLD_SIZE", "1"), os.environ.get("RANK")
+    if rank is None or count == "1":
+        return ALONE
+    if not (count.isdecimal() and rank.isdecimal() and int(rank) < int(count)):
+        raise InputError(f"The environment says RANK={rank} and WORLD_SIZE={count}. Let torchrun set both.")
+    return Processes(int(rank), int(count))
+
+
+def meet(patience: float) -> Processes:
+    """The same, once they have all met. Each waits for the others so many seconds, now and whenever it hears nothing
+    from them."""
+    processes = started_together()
+    if processes.count > 1 and not distributed.is_initialized():
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        timeout = datetime.timedelta(seconds=patience)
+        with lost_where_it_fails():
+            try:
+                store, rank, count = next(distributed.rendezvous("env://", timeout=timeout))  # type: ignore[attr-defined]
+            except ValueError as error:
+                raise InputError(f"The processes cannot meet: {error}. Start them with torchrun.") from error
+            store.set_timeout(timeout)
+            store = distributed.PrefixStore(which_start(), store)  # type: ignore[attr-defined]
+            distributed.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
+        atexit.register(distributed.destroy_process_group)
+    return processes
+
+
+def which_start() -> str:
+    """On one machine torchrun keeps what the processes told each other before it started them again; addresses of lost
+    ones must not be taken for new ones. On several it begins anew, and its counts may differ."""
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "start"
+
+
+def restarts() -> bool:
+    """Whether torchrun was told to start the processes again where one is lost: then they go on where they were."""
+    return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+
+
+def own_device(name: str, processes: Processes) -> str:
+    """`cuda` is a device of its own for each process of a machine."""
+    several = processes.count > 1 and torch.cuda.is_available() and name in ("auto", "cuda")
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if several else name
+
+
+def speaks(error: BaseException) -> bool:
+    """Whether this process is the one that says why it ends, which the error is. Where one fails, all do: the others
+    because they lost it, or for the same reason at the same time."""
+    processes = started_together()
+    if processes.count == 1 or not distributed.is_initialized():
+        return processes.first
+    store = distributed.distributed_c10d._get_default_store()
+    try:
+        if not processes.first:
+            deadline = time.monotonic() + HEAD_START
+            while time.monotonic() < deadline and not store.check(["spoken for"]):
+                time.sleep(0.05)
+        return bool(store.compare_set("spoken for", "", str(processes.rank)) == str(processes.rank).encode())
+    except RuntimeError:  # who kept it is gone, and said why if it could
+        return isinstance(error, Lost)
