@@ -16,7 +16,7 @@ from semigrad.doctor.subject import Part, Subject
 CHUNK = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """An example."""
 
@@ -48,12 +48,13 @@ def digests_of(part: Part) -> np.ndarray:
 
 
 def _exact(subject: Subject, digests: dict[str, np.ndarray]) -> list[Finding]:
+    values, counts = np.unique(np.concatenate(list(digests.values())), return_counts=True)
+    repeated = values[counts > 1]
     groups: dict[bytes, list[Place]] = {}
     for name, part in subject.parts.items():
-        for number, digest in enumerate(digests[name].tolist()):
-            groups.setdefault(digest, []).append(Place(part, number))
-    several = [group for group in groups.values() if len(group) > 1]
-    return _findings(subject, [pair for group in several for pair in _pairs(group)], "same", "the same as")
+        for number in np.flatnonzero(np.isin(digests[name], repeated)).tolist():
+            groups.setdefault(bytes(digests[name][number]), []).append(Place(part, number))
+    return _findings(subject, [pair for group in groups.values() for pair in _pairs(group)], "same", "the same as")
 
 
 def _pairs(group: list[Place]) -> Iterable[tuple[Place, Place]]:
@@ -74,11 +75,24 @@ def _near(subject: Subject, digests: dict[str, np.ndarray], most: int) -> list[F
     places = [Place(part, int(number)) for name, part in subject.parts.items() for number in chosen[name]]
     if len(places) < 2:
         return []
-    values = np.concatenate([part.values(chosen[name]) for name, part in subject.parts.items()])
     same = np.concatenate([digests[name][chosen[name]] for name in subject.parts])
     _, groups = np.unique(same, return_inverse=True)
-    pairs = [(places[i], places[j]) for i, j, _ in near_pairs(values, groups)]
+
+    def fetch(numbers: np.ndarray) -> np.ndarray:
+        return _values([places[number] for number in numbers.tolist()])
+
+    pairs = [(places[i], places[j]) for i, j, _ in near_pairs(fetch, groups)]
     return _findings(subject, pairs, "near", "almost the same as")
+
+
+def _values(places: list[Place]) -> np.ndarray:
+    """The examples, read part by part."""
+    found: list[np.ndarray] = [np.empty(0)] * len(places)
+    for part in {place.part.name: place.part for place in places}.values():
+        here = [row for row, place in enumerate(places) if place.part is part]
+        for row, values in zip(here, part.values(np.array([places[row].number for row in here])), strict=True):
+            found[row] = values
+    return np.stack(found)
 
 
 def _findings(subject: Subject, pairs: list[tuple[Place, Place]], kind: str, words: str) -> list[Finding]:
@@ -87,12 +101,12 @@ def _findings(subject: Subject, pairs: list[tuple[Place, Place]], kind: str, wor
     names = [*combinations(subject.parts, 2), *((name, name) for name in subject.parts)]
     for one, other in names:
         here = [_ordered(pair, one) for pair in pairs if {place.part.name for place in pair} == {one, other}]
-        against = [pair for pair in here if pair[0].label != pair[1].label and -1 not in (pair[0].label, pair[1].label)]
-        if against and one == other:
+        against = [pair for pair in here if one == other and _disagree(*pair)]
+        others = [pair for pair in here if one != other or not _disagree(*pair)]
+        if against:
             found.append(_finding(subject, against, f"{kind}-against", one, other, words))
-            here = [pair for pair in here if pair not in against]
-        if here:
-            found.append(_finding(subject, here, kind, one, other, words))
+        if others:
+            found.append(_finding(subject, others, kind, one, other, words))
     return found
 
 
@@ -122,8 +136,12 @@ def _finding(
     return Finding(name, weight, count, f"{count:,} {other} examples are {words} {where}{labels}.", advice, shown)
 
 
+def _disagree(first: Place, second: Place) -> bool:
+    return first.label != second.label and -1 not in (first.label, second.label)
+
+
 def _labels(subject: Subject, first: Place, second: Place) -> str:
-    if -1 in (first.label, second.label) or first.label == second.label:
+    if not _disagree(first, second):
         return ""
     return f" ({subject.classes[second.label]} here, {subject.classes[first.label]} there)"
 

@@ -15,6 +15,7 @@ from semigrad.doctor.strangers import find_strangers
 from semigrad.doctor.subject import Subject, open_subject
 from semigrad.doctor.suspects import MOST as MOST_LABELS
 from semigrad.doctor.suspects import find_suspects
+from semigrad.folder.saved import load_run
 
 MOST = 10_000
 """Examples of each part that are compared; exact copies are looked for among all that are in memory."""
@@ -77,6 +78,9 @@ def examine(
     """Look at data: a path, or data by name. With a `run`, examples are compared by its network's features; `tell`
     hears what is under way."""
     tell("Reading ...")
+    if run is not None:
+        settings = load_run(run)
+        label, image_size = label or settings.label, image_size or settings.image_size
     subject = open_subject(given, seed, label, image_size, most)
     findings = count(subject)
     tell("Looking for duplicates ...")

@@ -3,7 +3,7 @@ network."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from semigrad.doctor.subject import Part, Subject
 from semigrad.errors import InputError
 from semigrad.training.seeing import see
 
-COMPONENTS = 50
+COMPONENTS = 100
 SIDE = 16  # pictures are brought to this side first
 FITTED = 5000  # examples that the components are computed from
 CHUNK = 1000
@@ -28,12 +28,12 @@ class Compared:
     words: str  # what they are
     places: dict[str, np.ndarray]  # which examples of the part
     features: dict[str, np.ndarray]  # (N, width)
+    detail: dict[str, np.ndarray] = field(default_factory=dict)  # (N,) of pictures: log of what components leave over
     trained: bool = False  # by a network that has seen labels
 
 
 def reduced(subject: Subject, most: int) -> Compared:
-    """Principal components of the training part, and how much of each example they leave over: pictures of another
-    kind are those that the components cannot make."""
+    """Principal components of the training part, and how much of each example they leave over."""
     from sklearn.decomposition import PCA
 
     places = {name: part.some(most) for name, part in subject.parts.items()}
@@ -42,7 +42,7 @@ def reduced(subject: Subject, most: int) -> Compared:
     some = training[np.unique(np.linspace(0, len(training) - 1, min(FITTED, len(training))).astype(int))]
     mean, deviation = some.mean(0), (1.0 if subject.images else some.std(0))
     scale = np.where(deviation > 0, deviation, 1.0)
-    width = min(COMPONENTS, len(some) - 1, some.shape[1])
+    width = min(COMPONENTS, len(some) - 1, (some.shape[1] + 1) // 2 if subject.images else some.shape[1])
     axes: np.ndarray = np.empty((0, some.shape[1]))
     if width:
         axes = PCA(width, svd_solver="covariance_eigh").fit((some - mean) / scale).components_
@@ -54,7 +54,9 @@ def reduced(subject: Subject, most: int) -> Compared:
 
     what = f"pixels at {SIDE} x {SIDE}" if subject.images and max(subject.shape[1:]) > SIDE else "pixels"
     words = f"{what if subject.images else 'columns'}, reduced to {width + 1} numbers"
-    return Compared(words, places, {name: project(values) for name, values in plain.items()})
+    features = {name: project(values) for name, values in plain.items()}
+    detail = {name: np.log(rows[:, -1] + 1e-6) for name, rows in features.items()} if subject.images else {}
+    return Compared(words, places, features, detail)
 
 
 def _plain(part: Part, places: np.ndarray) -> np.ndarray:

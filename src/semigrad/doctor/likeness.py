@@ -6,7 +6,7 @@ shift of up to one pixel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -21,11 +21,16 @@ FARTHEST = 0.1  # most difference of the brightness of a pixel, root mean square
 ROWS_APART = 0.01  # of rows of features: root mean square difference in standard deviations
 CHUNK = 1000
 
+Fetch = Callable[[np.ndarray], np.ndarray]
+"""The examples at these places, uint8 (N, C, H, W) or float32 (N, D): pictures need not all be held at a time."""
 
-def near_pairs(values: np.ndarray, groups: np.ndarray) -> list[tuple[int, int, float]]:
-    """Pairs (i, j), i < j, with their likeness up to 1, the likest first. values: uint8 (N, C, H, W) or float32 (N, D);
-    groups: (N,) examples with the same number are exact copies, and no pair here."""
-    pairs = _near_pictures(values) if values.ndim == 4 else _near_rows(values)
+
+def near_pairs(fetch: Fetch, groups: np.ndarray) -> list[tuple[int, int, float]]:
+    """Pairs (i, j), i < j, with their likeness up to 1, the likest first. `groups`: (N,) examples with the same number
+    are exact copies, and no pair here."""
+    everything = np.arange(len(groups))
+    images = fetch(everything[:1]).ndim == 4
+    pairs = _near_pictures(fetch, everything) if images else _near_rows(fetch(everything))
     found = [(i, j, likeness) for i, j, likeness in pairs if groups[i] != groups[j]]
     return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
 
@@ -33,13 +38,14 @@ def near_pairs(values: np.ndarray, groups: np.ndarray) -> list[tuple[int, int, f
 # --- pictures ---
 
 
-def _near_pictures(values: np.ndarray) -> list[tuple[int, int, float]]:
-    pairs = _candidates(_small(values), CANDIDATE)
-    tiny = min(values.shape[2:]) < TINY
+def _near_pictures(fetch: Fetch, places: np.ndarray) -> list[tuple[int, int, float]]:
+    small = [_small(fetch(places[start : start + CHUNK])) for start in range(0, len(places), CHUNK)]
+    pairs = _candidates(np.concatenate(small), CANDIDATE)
+    tiny = min(fetch(places[:1]).shape[2:]) < TINY
     found = []
     for start in range(0, len(pairs), CHUNK):
         some = pairs[start : start + CHUNK]
-        alike, apart = compare(_full(values[some[:, 0]]), _full(values[some[:, 1]]))
+        alike, apart = compare(_full(fetch(some[:, 0])), _full(fetch(some[:, 1])))
         near = (alike >= (ALIKE_TINY if tiny else ALIKE)) & (apart <= FARTHEST)
         found += [(int(i), int(j), float(a)) for (i, j), a in zip(some[near], alike[near], strict=True)]
     return found
@@ -48,11 +54,7 @@ def _near_pictures(values: np.ndarray) -> list[tuple[int, int, float]]:
 def _small(values: np.ndarray) -> np.ndarray:
     """(N, at most 256) gray versions without their mean, of length 1; zeros for a blank picture."""
     side = min(SMALL, *values.shape[2:])
-    rows = [
-        F.adaptive_avg_pool2d(torch.from_numpy(values[start : start + CHUNK]).float().mean(1, keepdim=True), side)
-        for start in range(0, len(values), CHUNK)
-    ]
-    flat = torch.cat(rows).flatten(1)
+    flat = F.adaptive_avg_pool2d(torch.from_numpy(values).float().mean(1, keepdim=True), side).flatten(1)
     flat -= flat.mean(1, keepdim=True)
     return F.normalize(flat, eps=1e-3).numpy()
 
