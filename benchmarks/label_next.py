@@ -32,12 +32,12 @@ from semigrad.data.arrays import fingerprint
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.data.split import DataSpec, Split, make_split
-from semigrad.folder.files import write_whole
+from semigrad.folder.files import make_folder, write_whole
 from semigrad.folder.saved import load_model
 from semigrad.labeling.candidates import candidates_of
 from semigrad.labeling.choosing import STRATEGIES, choose
 from semigrad.report.drawing.charts import Chart, Series, line_chart
-from semigrad.report.page import save_pictures
+from semigrad.report.drawing.standalone import as_text, stand_alone
 from semigrad.run import configure
 from semigrad.settings import Execution
 from semigrad.training.loop import train
@@ -166,7 +166,9 @@ def write_page(kept: Records) -> None:
         for method, table in methods.items():
             charts.append(curves(data, method, errors_of(table)))
             parts += section(data, method, table)
-    save_pictures(charts, PICTURES)
+    make_folder(PICTURES)
+    for chart in charts:
+        write_whole(PICTURES / f"{chart.name}.svg", as_text(stand_alone(chart.svg)))
     write_whole(PAGE, "\n".join(parts).encode())
 
 
@@ -196,7 +198,7 @@ def section(data: str, method: str, table: Mapping[str, Any]) -> list[str]:
     lines = [
         f"## {data}, {method}\n",
         f"{seeds} seeds, {settings['steps']} steps of {settings['batch']} labeled examples.\n",
-        f"![test error by number of labels](label-next/{data}-{method}.png)\n",
+        f"![test error by number of labels](label-next/{data}-{method}.svg)\n",
         "| test error, % | " + " | ".join(f"{count} labels" for count in labels) + " |",
         "| --- |" + " --- |" * len(labels),
     ]

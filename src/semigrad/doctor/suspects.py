@@ -19,7 +19,7 @@ FOLDS, FEWEST = 5, 4
 NEIGHBORS = 10
 MOST = 5000
 """Labels that are looked at."""
-TOO_WRONG = 0.5
+TOO_WRONG = 1 / 3
 """Share of wrong answers from which on doubts mean nothing."""
 
 
