@@ -13,6 +13,7 @@ from semigrad.doctor.examining import examine
 from semigrad.doctor.likeness import near_pairs
 from semigrad.doctor.strangers import far_away
 from semigrad.doctor.suspects import doubts, out_of_fold
+from semigrad.run import configure
 from tests.small_runs import cli, digits, go, small
 
 DIGITS = digits()
@@ -263,6 +264,17 @@ def test_pictures_that_are_read_while_training(tmp_path, capsys):
     assert found["same-labeled-test"]["examples"] == ["val/n1/leak.png = train/n1/2.png"]
 
 
+def test_such_pictures_by_the_features_of_a_run(tmp_path):
+    data = tmp_path / "data"
+    for number in range(24):
+        saved(data / ("train", "val")[number >= 16] / ("n1", "n2")[number % 2] / f"{number}.png", photo(number, 80))
+    run = configure(f"imagenet:{data}@4", method="supervised", model="small-conv", image_size=40, steps=2, batch=4)
+    go(run, tmp_path / "run")
+    report = examine(f"imagenet:{data}@4", run=tmp_path / "run", device="cpu")
+    assert report.subject.shape == (3, 40, 40)
+    assert report.compared_by == f"features of {tmp_path / 'run'}"
+
+
 def test_bad_input_is_one_sentence(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     for given in (tmp_path / "nowhere", tmp_path / "empty", "digits@7", "folder:", "nothing:x"):
@@ -274,7 +286,7 @@ def test_a_report_for_people(planted, capsys):
     saved(planted / "test" / "cat" / "leak.png", photo(0))
     assert cli("doctor", planted, "--threads", "1") == 0
     said = capsys.readouterr().out
-    assert "PROBLEM: 1 test examples are the same as a labeled one." in said
+    assert "PROBLEM: 1 test example is the same as a labeled one." in said
     assert "What to do: The measured error is too good" in said
     buffer = io.StringIO(said)
     assert max(map(len, buffer)) < 400

@@ -131,9 +131,10 @@ def _finding(
     count = len({(second.part.name, second.number) for _, second in pairs})
     where = f"another {one} one" if one == other else f"{'an' if one[0] in 'aeiou' else 'a'} {one} one"
     labels = ", with another label" if against else ""
+    examples = "example is" if count == 1 else "examples are"
     shown = [f"{second} = {first}{_labels(subject, first, second)}" for first, second in pairs]
     name = f"{kind}-{one}-{other}"
-    return Finding(name, weight, count, f"{count:,} {other} examples are {words} {where}{labels}.", advice, shown)
+    return Finding(name, weight, count, f"{count:,} {other} {examples} {words} {where}{labels}.", advice, shown)
 
 
 def _disagree(first: Place, second: Place) -> bool:

@@ -81,7 +81,7 @@ def examine(
     if run is not None:
         settings = load_run(run)
         label, image_size = label or settings.label, image_size or settings.image_size
-    subject = open_subject(given, seed, label, image_size, most)
+    subject = open_subject(given, seed, label, image_size, most, full=run is not None)
     findings = count(subject)
     tell("Looking for duplicates ...")
     findings += find_duplicates(subject, most)

@@ -20,6 +20,7 @@ from semigrad.fitting.looking import spec_of
 from semigrad.run import Run, configure
 
 STREAMED_SIDE = 64  # height and width at which pictures that are read while training are looked at
+STREAMED_BYTES = 10**9  # of such pictures of one part
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,11 @@ class Subject:
         return any(part.total > len(part) for part in self.parts.values())
 
 
-def open_subject(given: str, seed: int, label: str | None, image_size: int | None, most: int) -> Subject:
-    """Read data as `train` and `fit` do, but for broken pictures, which are no reason to give up here."""
+def open_subject(
+    given: str, seed: int, label: str | None, image_size: int | None, most: int, full: bool = False
+) -> Subject:
+    """Read data as `train` and `fit` do, but for broken pictures, which are no reason to give up here. `full`: at the
+    size that a network takes, also where that many pictures have to be read for it."""
     spec = spec_of(given)
     asked: dict[str, Any] = {"label": label, "image_size": image_size}
     run = configure(spec, seed=seed, **{name: value for name, value in asked.items() if value is not None})
@@ -82,7 +86,7 @@ def open_subject(given: str, seed: int, label: str | None, image_size: int | Non
         return _of_folder(spec, run)
     dataset = open_data(spec, run)
     if isinstance(dataset.train, Files):
-        return _of_files(spec, run, dataset, most)
+        return _of_files(spec, run, dataset, most, full or image_size is not None)
     return _subject(spec, run, dataset)
 
 
@@ -126,9 +130,11 @@ def _of_folder(spec: str, run: Run) -> Subject:
     return replace(subject, broken=broken, sizes=sizes, notes=notes)
 
 
-def _of_files(spec: str, run: Run, dataset: Dataset, most: int) -> Subject:
-    """Some pictures of each part, small, and the broken ones among those."""
+def _of_files(spec: str, run: Run, dataset: Dataset, most: int, full: bool) -> Subject:
+    """Some pictures of each part, small unless they must be in `full`, and the broken ones among those."""
     subject = _subject(spec, run, dataset)
+    side = dataset.train.shape[1] if full else STREAMED_SIDE
+    most = min(most, STREAMED_BYTES // (3 * side * side))
     broken: dict[str, str] = {}
     sizes: Counter[tuple[int, int]] = Counter()
     parts = {}
@@ -136,11 +142,11 @@ def _of_files(spec: str, run: Run, dataset: Dataset, most: int) -> Subject:
         assert isinstance(part.examples, Files)
         places = part.some(most)
         files = [part.examples.path(int(position)) for position in part.positions[places]]
-        pictures = album.read_as(files, 3, STREAMED_SIDE)
+        pictures = album.read_as(files, 3, side, dataset.seen)
         names = [part.examples.name_of(int(position)) for position in part.positions[places]]
         broken |= {names[position]: reason for position, reason in sorted(pictures.lost.items())}
         sizes.update((width, height) for width, height, _ in album.heads_of(files))
         small = InMemory(torch.from_numpy(pictures.values), names=tuple(names[place] for place in pictures.kept))
         kept = np.arange(len(pictures.kept))
         parts[name] = Part(name, small, kept, part.labels[places][pictures.kept], part.total)
-    return replace(subject, parts=parts, broken=broken, sizes=sizes, shape=(3, STREAMED_SIDE, STREAMED_SIDE))
+    return replace(subject, parts=parts, broken=broken, sizes=sizes, shape=(3, side, side))
