@@ -228,5 +228,7 @@ def test_data_by_name_have_no_labels_to_add_to(tmp_path):
     assert not (run / "label-next.html").exists()
     assert cli("label-next", run, "--budget", "3", "--threads", "1", "--strategy", "meta-gradient") == 0
     assert (run / "label-next-2.html").exists()
+    assert cli("label-next", run, "--out", run / "sheet.html") == 2  # where the page would go
+    assert not (run / "sheet.html").exists()
     answered(run / "label-next.csv", lambda name: "1")
     assert cli("add-labels", run, run / "label-next.csv") == 2

@@ -58,6 +58,8 @@ def main(words: Sequence[str]) -> int:
 
     if options.threads:
         torch.set_num_threads(options.threads)
+    if options.out is not None and options.out.suffix.lower() != ".csv":
+        raise InputError(f"The sheet is a CSV file, and {options.out} does not end in .csv. Give it that ending.")
     sheet = place_for(options.out, options.run / "label-next.csv")
     page = sheet.with_suffix(".html")
     if options.page and page.exists():
