@@ -84,6 +84,9 @@ class Watched:
     def __len__(self):
         return len(self.examples)
 
+    def name_of(self, position):
+        return self.examples.name_of(position)
+
     def take(self, index):
         return self.examples.take(index)
 

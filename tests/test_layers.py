@@ -17,6 +17,7 @@ LAYERS = [
     {"folder"},
     {"training"},
     {"classifier", "fitting", "estimator"},
+    {"doctor", "labeling"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

@@ -94,19 +94,21 @@ def from_arrays(
     flip: bool = False,
     official: int | None = None,
     notes: tuple[str, ...] = (),
+    names: Sequence[str] = (),
 ) -> Dataset:
     """A data set that stands in memory; weak views crop after zero-padding by `pad` and mirror if `flip`.
 
-    train, test: uint8 (N, C, H, W) or float32 (N, D); labels, test_labels: (N,) class numbers, -1 where not known."""
+    train, test: uint8 (N, C, H, W) or float32 (N, D); labels, test_labels: (N,) class numbers, -1 where not known;
+    names: of the training and then of the test examples, where they have any."""
     labels = labels.astype(np.int64)
     test_labels = None if test_labels is None else test_labels.astype(np.int64)
     mean, std = moments(train)
     return Dataset(
         name=name,
         classes=classes,
-        train=InMemory(torch.from_numpy(train), pad, flip),
+        train=InMemory(torch.from_numpy(train), pad, flip, names=tuple(names[: len(train)])),
         labels=labels,
-        test=None if test is None else InMemory(torch.from_numpy(test), pad, flip),
+        test=None if test is None else InMemory(torch.from_numpy(test), pad, flip, names=tuple(names[len(train) :])),
         test_labels=test_labels,
         mean=mean,
         std=std,

@@ -42,6 +42,10 @@ class Examples(Protocol):
 
     def __len__(self) -> int: ...
 
+    def name_of(self, position: int) -> str:
+        """What a user knows the example by: its file below the data's folder, or where its row stands."""
+        ...
+
     def take(self, index: np.ndarray) -> Examples:
         """The examples at these positions alone."""
         ...
@@ -63,6 +67,7 @@ class InMemory:
     pad: int = 0  # zero-padding of the random crop; 0: no crop
     flip: bool = False  # weak views are mirrored at random
     streamed: bool = False
+    names: tuple[str, ...] = ()  # of files, or where rows stand; none: the numbers of rows from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,8 +80,12 @@ class InMemory:
     def __len__(self) -> int:
         return len(self.values)
 
+    def name_of(self, position: int) -> str:
+        return self.names[position] if self.names else str(position)
+
     def take(self, index: np.ndarray) -> InMemory:
-        return replace(self, values=self.raw(index))
+        names = tuple(self.names[position] for position in index.tolist()) if self.names else ()
+        return replace(self, values=self.raw(index), names=names)
 
     def raw(self, index: np.ndarray) -> Tensor:
         return self.values[torch.as_tensor(index, device=self.values.device)]

@@ -58,9 +58,14 @@ def load(request: Request) -> Dataset:
     """Every picture in memory, as uint8 of one size; weak views crop and flip."""
     assert request.path is not None
     path = request.path
-    listing = _listing(path)
-    pictures = album.read([entry.path for entry in listing.entries], request.image_size)
-    _check_losses(path, listing, pictures.lost)
+    found = listing_of(path)
+    pictures = album.read([entry.path for entry in found.entries], request.image_size)
+    _check_losses(path, found, pictures.lost)
+    return as_dataset(path, found, pictures)
+
+
+def as_dataset(path: Path, listing: Listing, pictures: album.Album) -> Dataset:
+    """The pictures that could be read, however few; `load` asks for more."""
     notes = [*listing.notes, *pictures.notes]
     if pictures.lost:
         notes.append(f"{len(pictures.lost)} unreadable pictures skipped: {_some(path, listing, pictures.lost)}")
@@ -80,13 +85,14 @@ def load(request: Request) -> Dataset:
         pad=pictures.values.shape[2] // 8,
         flip=True,
         notes=tuple(notes),
+        names=[os.path.relpath(entry.path, path) for entry in kept],
     )
 
 
 def look(path: Path) -> tuple[int, ...] | None:
     """The shape that pictures will have, by the heads of a few that are spread over all; None where there are none."""
     try:
-        entries = _listing(path).entries
+        entries = listing_of(path).entries
     except (InputError, OSError):
         return None  # reading the data will say what is wrong
     heads = album.heads_of([entry.path for entry in entries[:: max(1, len(entries) // LOOKED_AT)]])
@@ -94,7 +100,8 @@ def look(path: Path) -> tuple[int, ...] | None:
     return (1 if gray else 3, size, size) if heads else None
 
 
-def _listing(path: Path) -> Listing:
+def listing_of(path: Path) -> Listing:
+    """What a folder holds, by one of the three layouts."""
     if not path.is_dir():
         raise InputError(f"{path} is not a folder; {LAYOUTS}.")
     parts = [path / name for name in ("labeled", "train") if (path / name).is_dir()]

@@ -55,6 +55,10 @@ class Files:
     def __len__(self) -> int:
         return len(self.names)
 
+    def name_of(self, position: int) -> str:
+        """With the name of the part in front: train/<class>/<file>."""
+        return os.path.join(os.path.basename(self.folder), os.fsdecode(self.names[position]))
+
     def take(self, index: np.ndarray) -> Files:
         return replace(self, names=self.names[index])
 

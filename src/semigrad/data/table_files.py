@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,35 @@ LONGEST_CELL = 10_000
 SEPARATORS = (",", ";", "\t")
 
 
+@dataclass(frozen=True)
+class Records:
+    """The cells of a CSV file as they stand there."""
+
+    separator: str
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]  # the line of the file that each row ends in
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for sentences."""
+        return f"line {self.lines[row]:,}"
+
+
 def read_csv(path: Path) -> Table:
     """A table of texts: a line of names, then a line for each row; separated by commas, semicolons or tabs."""
+    found = read_records(path)
+    names, notes = _names(path, found.header)
+    columns: list[list[str]] = [list(cells) for cells in zip(*found.rows, strict=True)]
+    cells = {name: cells for name, cells in zip(found.header, columns, strict=True) if name in names}
+    return Table(str(path), cells, typed=False, place=found.place, notes=notes)
+
+
+def read_records(path: Path) -> Records:
+    """Every cell of a CSV file, without the spaces around it; empty lines are passed over."""
     text = _text(path)
+    separator = _separator(text)
     try:
-        reader = csv.reader(
-            io.StringIO(text, newline=""), delimiter=_separator(text), skipinitialspace=True, strict=True
-        )
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
         lines, rows = [], []
         for row in reader:
             if any(cell and not cell.isspace() for cell in row):
@@ -39,10 +62,7 @@ def read_csv(path: Path) -> Table:
         raise InputError(f"{path} has {'no rows below its line of names' if rows else 'nothing in it'}.")
     header, *rows = rows
     _check_rows(path, header, rows, lines[1:])
-    names, notes = _names(path, header)
-    columns: list[list[str]] = [list(cells) for cells in zip(*rows, strict=True)]
-    cells = {name: cells for name, cells in zip(header, columns, strict=True) if name in names}
-    return Table(str(path), cells, typed=False, place=lambda row: f"line {lines[row + 1]:,}", notes=notes)
+    return Records(separator, header, rows, lines[1:])
 
 
 def _text(path: Path) -> str:

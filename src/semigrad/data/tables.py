@@ -73,7 +73,9 @@ def from_tables(name: str, parts: Parts, label: str | None = None, class_names: 
     notes += (*spelling_notes(classes, column), *_coarse(columns, train, features))
     notes += _strangers(columns, plain["test"], "test rows") if "test" in plain else ()
     known = dict.fromkeys([*train.notes, *(plain["test"].notes if "test" in plain else ()), *notes])
-    dataset = from_arrays(name, classes, features, labels, test, test_labels, notes=tuple(known))
+    names = [table.place(row) for table in (train, *([plain["test"]] if "test" in plain else []))
+             for row in range(len(table))]  # fmt: skip
+    dataset = from_arrays(name, classes, features, labels, test, test_labels, notes=tuple(known), names=names)
     return replace(dataset, columns=columns)
 
 

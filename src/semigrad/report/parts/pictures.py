@@ -26,12 +26,12 @@ class Picture:
     right: bool | None
 
 
-def embed(example: Tensor) -> str:
-    """A uint8 image (channels, height, width) as the address of a PNG."""
+def embed(example: Tensor, largest: int = LARGEST) -> str:
+    """A uint8 image (channels, height, width) as the address of a PNG, no side longer than `largest`."""
     values = example.cpu().numpy()
     values = values[0] if values.shape[0] not in (3, 4) else values.transpose(1, 2, 0)[..., :3]
     image = Image.fromarray(np.ascontiguousarray(values))
-    image.thumbnail((LARGEST, LARGEST))
+    image.thumbnail((largest, largest))
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -117,6 +117,15 @@ function saveTable(button) {
   const text = [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\r\n");
   download(tabled.dataset.name, ".csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
 }
+// the sheet of `semigrad label-next` with what was answered on its page
+function saveAnswers() {
+  const quoted = (text) => '"' + text.trim().replaceAll('"', '""') + '"';
+  const lines = [...document.querySelectorAll("[data-example]")].map((card) =>
+    [card.dataset.example, card.dataset.proposed, card.dataset.confidence, card.dataset.reason,
+      card.querySelector("input").value].map(quoted).join(","));
+  const text = ["example,proposed,confidence,reason,answer", ...lines].join("\r\n") + "\r\n";
+  download("answers", ".csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
+}
 
 function setTheme(theme) {
   if (theme) root.dataset.theme = theme;
@@ -142,6 +151,8 @@ document.addEventListener("click", (event) => {
   else if (at("th button")) sortBy(at("th button"));
   else if (at("[data-save='csv']")) saveTable(at("[data-save]"));
   else if (at("[data-save]")) savePicture(at("[data-save]"));
+  else if (at("[data-agree]")) at("[data-example]").querySelector("input").value = at("[data-example]").dataset.proposed;
+  else if (at("[data-answers]")) saveAnswers();
   else if (at("#theme")) switchTheme();
 });
 document.addEventListener("keydown", (event) => {

@@ -1,0 +1,98 @@
+"""Counts: examples of each part and class, sizes of pictures, files that cannot be read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semigrad.doctor.finding import Finding
+from semigrad.doctor.subject import Subject
+
+UNEVEN = 3.0
+"""Times as many labels as the rarest class has, from which on classes are called uneven."""
+FEW_LABELS = 4
+
+
+def class_counts(subject: Subject) -> dict[str, list[int]]:
+    """Examples of each class, in the parts whose classes are known."""
+    return {
+        name: np.bincount(part.labels[part.labels >= 0], minlength=len(subject.classes)).tolist()
+        for name, part in subject.parts.items()
+        if name != "unlabeled"
+    }
+
+
+def count(subject: Subject) -> list[Finding]:
+    found = [*_broken(subject), *_sizes(subject), *_balance(subject), *_test(subject)]
+    return found + [Finding("note", "note", 1, f"{note[:1].upper()}{note[1:]}.", "") for note in subject.notes]
+
+
+def _broken(subject: Subject) -> list[Finding]:
+    if not subject.broken:
+        return []
+    total = sum(len(part) for part in subject.parts.values()) + len(subject.broken)
+    files = [f"{name} ({reason})" for name, reason in subject.broken.items()]
+    return [
+        Finding(
+            "broken", "problem", len(files), f"{len(files):,} of {total:,} pictures cannot be read.",
+            "Repair or remove them: training passes over a few, and refuses data in which more than 3 % or a whole "
+            "class are broken.", files,
+        )
+    ]  # fmt: skip
+
+
+def _sizes(subject: Subject) -> list[Finding]:
+    if len(subject.sizes) < 2:
+        return []
+    (usual, often), *_ = subject.sizes.most_common()
+    sides = [side for size in subject.sizes for side in size]
+    longest = max(max(width, height) / min(width, height) for width, height in subject.sizes)
+    shown = [f"{width} x {height}: {times:,}" for (width, height), times in subject.sizes.most_common(10)]
+    return [
+        Finding(
+            "sizes", "note", len(subject.sizes),
+            f"Pictures have {len(subject.sizes):,} different sizes, sides from {min(sides):,} to {max(sides):,}, "
+            f"{usual[0]} x {usual[1]} most often ({often:,}); the longest is {longest:.1f} times as long as wide.",
+            "All are brought to one square, of which the middle is seen: --image-size chooses its side; cut pictures "
+            "yourself where what matters lies outside of the middle.", shown,
+        )
+    ]  # fmt: skip
+
+
+def _balance(subject: Subject) -> list[Finding]:
+    counts = class_counts(subject).get("labeled", [0] * len(subject.classes))
+    named = dict(zip(subject.classes, counts, strict=True))
+    found = []
+    few = {name: number for name, number in named.items() if number < FEW_LABELS}
+    if few:
+        found.append(
+            Finding(
+                "few-labels", "look", len(few), f"{len(few):,} classes have fewer than {FEW_LABELS} labels.",
+                "Label some more of them: with fewer, no label can be held out to choose a method by.",
+                [f"{name}: {number}" for name, number in few.items()],
+            )
+        )  # fmt: skip
+    least, most = min(counts), max(counts)
+    if most >= UNEVEN * max(1, least):
+        order = sorted(named, key=lambda name: named[name])
+        found.append(
+            Finding(
+                "uneven", "look", len(counts),
+                f"Labels are uneven: {most:,} of {order[-1]!r}, {least:,} of {order[0]!r}.",
+                "Label more of the rare classes. If they are as rare in what is to be classified, look at the error of "
+                "each class and not at the mean alone.", [f"{name}: {named[name]:,}" for name in order],
+            )
+        )  # fmt: skip
+    return found
+
+
+def _test(subject: Subject) -> list[Finding]:
+    if "test" not in subject.parts:
+        advice = "Put some labeled examples aside as a test part, or hold labels out with --validation."
+        return [Finding("no-test", "look", 1, "There is no test part, so that no error can be measured.", advice)]
+    counts = class_counts(subject)["test"]
+    absent = [name for name, number in zip(subject.classes, counts, strict=True) if number == 0]
+    if not absent:
+        return []
+    advice = "Add some: the measured error says nothing about these classes."
+    return [Finding("untested", "look", len(absent), f"{len(absent):,} classes are not in the test part.", advice,
+                    absent)]  # fmt: skip

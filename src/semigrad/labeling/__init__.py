@@ -1,0 +1,1 @@
+"""What to label next, and answers put back into the labels."""

@@ -1,0 +1,91 @@
+"""Answers into a folder of pictures: a new table of labels, or a new folder in which answered pictures lie with their
+class."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from pathlib import Path
+
+from semigrad.data.folder import UNLABELED, listing_of
+from semigrad.data.table_files import read_records
+from semigrad.errors import InputError
+from semigrad.folder.files import PARTIAL, cannot_write, write_whole
+from semigrad.labeling.exchange import Answers, Merged, free, place_for, still_open
+
+
+def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
+    listing = listing_of(path)
+    present = {
+        os.path.relpath(entry.path, path): "" if entry.label < 0 else listing.classes[entry.label]
+        for entry in listing.entries
+        if entry.part == "train"
+    }
+    missing = still_open(path, answers, present)
+    labeled = next((path / name for name in ("labeled", "train") if (path / name).is_dir()), None)
+    if labeled is None:
+        old, new = _new_table(path, missing, out)
+    else:
+        old, new = path, _new_folder(path, labeled.name, missing, out)
+    return Merged(old, new, len(missing), len(answers) - len(missing))
+
+
+def _new_table(path: Path, answers: Answers, out: Path | None) -> tuple[Path, Path]:
+    """The table of labels with the answers in it; pictures that had no line get one."""
+    (old,) = [file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith(".")]
+    new = place_for(out, old.with_name(f"{old.name}.new"))  # a second .csv would make the folder unreadable
+    rows = read_records(old).rows
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(["file", "label"])
+    writer.writerows([file, answers.get(file, label) if label in UNLABELED else label] for file, label in rows)
+    writer.writerows([file, answers[file]] for file in answers if file not in {row[0] for row in rows})
+    write_whole(new, written.getvalue().encode())
+    return old, new
+
+
+def _new_folder(path: Path, labeled: str, answers: Answers, out: Path | None) -> Path:
+    """The same files again, as hard links where that can be done and else as copies; the answered ones with their
+    class."""
+    odd = [answer for answer in answers.values() if Path(answer).name != answer or answer.startswith(".")]
+    if odd:
+        raise InputError(f"{odd[0]!r} is no name that a folder can have. Give the class another.")
+    root = path.resolve()
+    new = place_for(out, root.with_name(f"{root.name}-labeled"))
+    if new.resolve().is_relative_to(root):
+        raise InputError(f"{new} lies inside of {path}. Choose another place.")
+    building = new.with_name(f".{new.name}{PARTIAL}")
+    try:
+        building.mkdir(parents=True)
+        for file in _files(root):
+            if str(file) not in answers:
+                _link(root / file, building / file)
+        for example, answer in answers.items():
+            _link(root / example, free(building / labeled / answer / Path(example).name))
+        building.rename(new)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise cannot_write(new, error) from error
+    return new
+
+
+def _files(root: Path) -> list[Path]:
+    """Whatever lies below, relative to the root: files, links, and folders that are links."""
+    found = []
+    for parent, folders, files in os.walk(root):
+        here = Path(parent)
+        found += [here / name for name in [*files, *(name for name in folders if (here / name).is_symlink())]]
+    return [path.relative_to(root) for path in found]
+
+
+def _link(old: Path, new: Path) -> None:
+    new.parent.mkdir(parents=True, exist_ok=True)
+    if old.is_symlink():
+        new.symlink_to(old.resolve())
+        return
+    try:
+        os.link(old, new)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(old, new)

@@ -1,0 +1,182 @@
+"""Answers into tables: the column of labels of a file filled in, or rows moved from unlabeled to train in a new
+folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from semigrad.data.cells import Table, as_word, read_number, words_in
+from semigrad.data.table_files import Records, from_arrow, read_csv, read_records
+from semigrad.data.table_labels import UNLABELED
+from semigrad.data.tables import SPLIT, find_label
+from semigrad.errors import InputError
+from semigrad.folder.files import PARTIAL, cannot_write, write_whole
+from semigrad.labeling.exchange import Answers, Merged, place_for, still_open
+
+Answered = Mapping[int, str]
+"""The class by the number of the row."""
+
+
+def merge_csv(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
+    return _merge(path, answers, out, label, "csv")
+
+
+def merge_parquet(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
+    return _merge(path, answers, out, label, "parquet")
+
+
+def _merge(path: Path, answers: Answers, out: Path | None, label: str | None, ending: str) -> Merged:
+    files = [path] if path.is_file() else [path / f"{part}.{ending}" for part in ("train", "unlabeled")]
+    tables = {file: _read(file, ending) for file in files if file.is_file()}
+    column = find_label(tables[files[0]], label)
+    several = len(tables) > 1
+    places = {
+        _name(table, row, several): (file, row) for file, table in tables.items() for row in range(len(table))
+    }  # fmt: skip
+    labels = {file: _labels(table, column, file.stem == "unlabeled" and several) for file, table in tables.items()}
+    missing = still_open(path, answers, {name: labels[file][row] for name, (file, row) in places.items()})
+    answered: dict[Path, dict[int, str]] = {file: {} for file in tables}
+    for example, answer in missing.items():
+        file, row = places[example]
+        answered[file][row] = answer
+    root = path.resolve()
+    new = place_for(out, root.with_name(f"{root.stem}-labeled{root.suffix}"))
+    if path.is_file():
+        write_whole(new, _filled(path, column, answered[path], ending))
+    else:
+        _write_folder(path, new, column, answered, ending)
+    return Merged(path, new, len(missing), len(answers) - len(missing))
+
+
+def _read(file: Path, ending: str) -> Table:
+    return read_csv(file) if ending == "csv" else from_arrow(str(file), _arrow(file))
+
+
+def _name(table: Table, row: int, several: bool) -> str:
+    """As the data set calls it, see `cells.joined`."""
+    return f"{table.place(row)} of {table.title}" if several else table.place(row)
+
+
+def _labels(table: Table, column: str, hidden: bool) -> list[str]:
+    """The label of each row, "" for none; what stands in a file of unlabeled rows does not matter."""
+    if hidden:
+        return [""] * len(table)
+    return ["" if word.lower() in UNLABELED else _class_word(word) for word in words_in(table, column)]
+
+
+def _class_word(word: str) -> str:
+    """The name of the class: whole numbers without a point."""
+    number = read_number(word)
+    return word if number is None or not math.isfinite(number) else as_word(number)
+
+
+def _write_folder(path: Path, new: Path, column: str, answered: Mapping[Path, Answered], ending: str) -> None:
+    train, unlabeled = (path / f"{part}.{ending}" for part in ("train", "unlabeled"))
+    moved = answered.get(unlabeled, {})
+    building = new.with_name(f".{new.name}{PARTIAL}")
+    try:
+        building.mkdir(parents=True)
+        for file in path.iterdir():
+            if file.is_file() and file not in (train, unlabeled):
+                shutil.copy2(file, building / file.name)
+        more, rest = _parted(unlabeled, column, moved, ending) if moved else (None, None)
+        (building / train.name).write_bytes(_filled(train, column, answered[train], ending, more))
+        if rest is not None:
+            (building / unlabeled.name).write_bytes(rest)
+        elif unlabeled.is_file() and not moved:
+            shutil.copy2(unlabeled, building / unlabeled.name)
+        building.rename(new)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise cannot_write(new, error) from error
+
+
+def _filled(file: Path, column: str, answered: Answered, ending: str, more: Any = None) -> bytes:
+    """The file with the answers in its column of labels, and `more` rows below."""
+    if ending == "csv":
+        records = read_records(file)
+        place = records.header.index(column)
+        for row, answer in answered.items():
+            records.rows[row][place] = answer
+        return _csv_bytes(records, [_aligned(records.header, row) for row in more or []])
+    content = _with_labels(_arrow(file), column, answered)
+    if more is not None:
+        import pyarrow
+
+        content = pyarrow.concat_tables([content, more.select(content.column_names).cast(content.schema)])
+    return _parquet_bytes(content)
+
+
+def _aligned(header: list[str], row: Mapping[str, str]) -> list[str]:
+    """A row of another file in the order of this one's columns."""
+    return [row.get(name, "train" if name.lower() == SPLIT else "") for name in header]
+
+
+def _parted(file: Path, column: str, answered: Answered, ending: str) -> tuple[Any, bytes | None]:
+    """The answered rows with their labels, and the file without them: None where none is left."""
+    if ending == "csv":
+        records = read_records(file)
+        taken = [
+            dict(zip(records.header, records.rows[row], strict=True)) | {column: answered[row]} for row in answered
+        ]
+        kept = [row for row in range(len(records.rows)) if row not in answered]
+        rest = Records(records.separator, records.header, [records.rows[row] for row in kept], [])
+        return taken, _csv_bytes(rest, []) if kept else None
+    content = _arrow(file)
+    kept = [row for row in range(content.num_rows) if row not in answered]
+    chosen = content.take(list(answered))
+    labels = dict(enumerate(answered.values()))
+    return _with_labels(chosen, column, labels), _parquet_bytes(content.take(kept)) if kept else None
+
+
+def _csv_bytes(records: Records, more: list[list[str]]) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=records.separator, lineterminator="\n")
+    writer.writerows([records.header, *records.rows, *more])
+    return file.getvalue().encode()
+
+
+# --- Parquet ---
+
+
+def _arrow(file: Path) -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(file)
+
+
+def _with_labels(content: Any, column: str, answered: Answered) -> Any:
+    """The column of labels filled in, of the type that it has; texts for categories and where there was none."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = content.schema.field(column).type if column in content.column_names else pyarrow.string()
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    values = content.column(column).cast(kind).to_pylist() if column in content.column_names else [None] * len(content)
+    for row, answer in answered.items():
+        values[row] = answer if types.is_string(kind) or types.is_large_string(kind) else _number(answer, column)
+    filled = pyarrow.array(values, kind)
+    if column not in content.column_names:
+        return content.append_column(column, filled)
+    return content.set_column(content.column_names.index(column), column, filled)
+
+
+def _number(answer: str, column: str) -> int:
+    try:
+        return int(answer)
+    except ValueError:
+        raise InputError(f"The column {column!r} holds numbers, and {answer!r} is none.") from None
+
+
+def _parquet_bytes(content: Any) -> bytes:
+    import pyarrow.parquet
+
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(content, file)
+    return file.getvalue()

@@ -1,0 +1,68 @@
+"""Answers put back into somebody's labels: always as something new beside the old, which is never written to.
+
+`merge` writes a new file or folder; `exchange.take_place` moves the old one aside and the new one into its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from semigrad.data.split import DataSpec
+from semigrad.errors import InputError, nearest
+from semigrad.folder.saved import load_form, load_run, open_again
+from semigrad.labeling import merge_arrays, merge_pictures, merge_tables
+from semigrad.labeling.exchange import Answers, Merged
+from semigrad.labeling.sheet import read_answers
+
+MERGERS: dict[str, Callable[[Path, Answers, Path | None, str | None], Merged]] = {
+    "folder": merge_pictures.merge,
+    "csv": merge_tables.merge_csv,
+    "parquet": merge_tables.merge_parquet,
+    "npz": merge_arrays.merge,
+}
+
+BY_ROW = ("csv", "parquet", "npz")
+"""Sources whose examples have no names, only places."""
+
+
+def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_classes: bool = False) -> Merged:
+    """The labels of the data that a run was trained on with these answers, as something new at `out` (none: beside
+    the old). Examples that nobody knows, classes that are new and labels that say something else are refused."""
+    run, classes = load_run(folder), load_form(folder).classes
+    spec = DataSpec.parse(run.data)
+    if spec.path is None or spec.name not in MERGERS:
+        raise InputError(
+            f"{run.data} has no labels of yours to add to. It can be done for a folder of pictures with unlabeled "
+            "ones, a table (.csv, .parquet) and arrays (.npz)."
+        )
+    if not spec.path.exists():
+        raise InputError(f"{spec.path}, which the run was trained on, does not exist any more.")
+    if spec.name in BY_ROW and open_again(folder, run)[1]:
+        raise InputError(
+            f"{spec.path} is not what it was when the run was trained, so that nobody knows which rows were meant. "
+            "Bring back what it was, and give all answers at once."
+        )
+    given = _joined(answers)
+    if not new_classes:
+        _known(given, classes)
+    return MERGERS[spec.name](spec.path, given, out, run.label)
+
+
+def _joined(files: Sequence[Path]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for file in files:
+        for example, answer in read_answers(file).items():
+            if joined.setdefault(example, answer) != answer:
+                raise InputError(
+                    f"There are two answers for {example!r}: {joined[example]!r}, and {answer!r} in {file}. Keep one."
+                )
+    return joined
+
+
+def _known(answers: Mapping[str, str], classes: Sequence[str]) -> None:
+    strange = [(example, answer) for example, answer in answers.items() if answer not in classes]
+    if strange:
+        example, answer = strange[0]
+        words = f"{len(strange):,} answers are no class of the run, first {answer!r} for {example!r}."
+        advice = "Put them right, or allow new classes with --new-classes."
+        raise InputError(" ".join(filter(None, [words, nearest(answer, classes), advice])))
