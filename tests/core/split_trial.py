@@ -3,14 +3,21 @@
 It is given a file to write to (the first process does) and whether the networks of methods have BatchNorm."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from semigrad.augment import Corruption
+from semigrad.core import CPU
 from semigrad.core.processes import Processes
 from semigrad.core.split import join, split
+from semigrad.data.dataset import Dataset
+from semigrad.data.split import Split
+from semigrad.data.stream import Stream
 from semigrad.metagrad import meta_gradient
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.models import CompactConv, ConvLarge, Network, Normalize, adapt
@@ -74,6 +81,22 @@ def of_networks(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
+def of_a_stream(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
+    """The batches of two steps, and how they lie in memory, for images that are cropped and mirrored and for rows."""
+    rng, found = np.random.default_rng(0), {}
+    colors = rng.integers(0, 256, (30, 3, 8, 8), np.uint8)
+    for name, values in {"images": colors, "rows": rng.standard_normal((30, 5)).astype(np.float32)}.items():
+        dataset = Dataset.from_arrays(values, np.arange(30) % 3, flip=name == "images")
+        train = replace(dataset.train, pad=2) if name == "images" else dataset.train
+        part = Split(np.arange(10), np.arange(10, 30), np.arange(0))
+        views, corruption = ("weak", "strong", "raw"), Corruption(0.1, 0.1, 0.2)
+        stream = Stream(replace(dataset, train=train), part, views, ("weak",), 5, 7, 0, corruption, processes)
+        for step, batch in enumerate(stream.batches(range(2), CPU)):
+            for number, x in enumerate((*batch.labeled, *batch.unlabeled)):
+                found |= {f"{name} {step} {number}": x, f"strides {name} {step} {number}": torch.tensor(x.stride())}
+    return {"stream": found}
+
+
 def of_a_share_alone(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
     """The meta-gradient with the labeled rows of one process, and with all of them."""
     torch.manual_seed(0)
@@ -89,7 +112,8 @@ def main(out: Path, norm: bool) -> None:
     processes = meet(patience=120)
     torch.manual_seed(0)
     assert {part for name in CASES for part in name.split("+")} >= METHODS.keys() | MODIFIERS.keys()
-    found = of_methods(processes, norm) | of_networks(processes) | of_a_share_alone(processes)
+    found = of_methods(processes, norm) | of_networks(processes)
+    found |= of_a_stream(processes) | of_a_share_alone(processes)
     if processes.first:
         torch.save(found, out)
 

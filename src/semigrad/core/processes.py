@@ -78,6 +78,13 @@ class Processes:
             sums |= {place: part.view_as(tensors[place]) for place, part in zip(places, parts, strict=True)}
         return [sums[place] for place in range(len(tensors))]
 
+    def agree(self, tensors: Sequence[Tensor]) -> None:
+        """What is equal but for rounding becomes equal: rounding differs between machines, and training amplifies
+        it."""
+        if self.count > 1 and tensors:
+            for tensor, total in zip(tensors, self.sum(tensors), strict=True):
+                tensor.copy_(total / self.count)
+
     def largest(self, number: int) -> int:
         """The largest of the numbers that the processes give."""
         if self.count == 1:

@@ -34,7 +34,7 @@ from torch.autograd import Function
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from semigrad.core.processes import Processes
+from semigrad.core.processes import ALONE, Processes
 
 Net = TypeVar("Net", bound=nn.Module)
 Map = Callable[[Tensor], Tensor]
@@ -155,6 +155,20 @@ def join(net: nn.Module) -> None:
     """A network as it was before `split`."""
     if isinstance(net, _Split):
         net.__class__ = type(net).__bases__[1]
+
+
+def processes_of(net: nn.Module) -> Processes:
+    """Those that a network divides its rows among."""
+    return net.processes if isinstance(net, _Split) else ALONE
+
+
+def used_whole(module: nn.Module) -> list[nn.Parameter]:
+    """The trained weights that every process may use on all rows: those outside networks that are split, and heads,
+    which methods call by themselves. Their gradients are whole everywhere, and equal but for rounding."""
+    divided = [part for part in module.modules() if isinstance(part, _Split)]
+    heads = [head for part in divided if isinstance(head := getattr(part, "head", None), nn.Module)]
+    inside = {p for part in divided for p in part.parameters()} - {p for head in heads for p in head.parameters()}
+    return [p for p in module.parameters() if p.requires_grad and p not in inside]
 
 
 @cache

@@ -121,19 +121,26 @@ class _Slices:
     examples: Examples
     positions: np.ndarray
     size: int
+    processes: Processes
 
     def __getitem__(self, number: int) -> Tensor:
-        return self.examples.raw(self.positions[number * self.size : (number + 1) * self.size])
+        positions = self.of(number)
+        own = self.processes.rows(len(positions)) if self.processes.divide(len(positions)) else slice(None)
+        return self.examples.raw(positions[own])
+
+    def of(self, number: int) -> np.ndarray:
+        return self.positions[number * self.size : (number + 1) * self.size]
 
 
 def in_order(
-    examples: Examples, positions: np.ndarray, device: torch.device, workers: int = 0, size: int = 500
-) -> Iterator[Tensor]:
-    """Unaugmented examples at these positions, batch by batch, in [0, 1]."""
-    slices = _Slices(examples, positions, size)
+    examples: Examples, positions: np.ndarray, device: torch.device, workers: int = 0, size: int = 500,
+    processes: Processes = ALONE,
+) -> Iterator[Tensor]:  # fmt: skip
+    """Unaugmented examples at these positions, batch by batch, in [0, 1]. Several processes read their own rows."""
+    slices = _Slices(examples, positions, size, processes)
     numbers = range(-(-len(positions) // size))
     source: Iterable[Tensor] = (slices[number] for number in numbers)
     if examples.streamed:
         source = read_ahead(slices, numbers, workers)
-    for rows in source:
-        yield ready(rows, device)
+    for number, rows in zip(numbers, source, strict=True):
+        yield ready(processes.gather(rows.to(device), len(slices.of(number))), device)

@@ -29,6 +29,9 @@ RUN, METRICS, RESULT = "run.json", "metrics.jsonl", "result.json"
 MODEL, CONFIG = "model.safetensors", "config.json"
 CHECKPOINTS, EVENTS = "checkpoints", "tensorboard"
 
+UNSAID = {"processes": 1}
+"""What was so of every run before it was written down."""
+
 
 def default_folder(run: Run) -> Path:
     """runs/NAME, a name for each different run."""
@@ -114,7 +117,7 @@ class RunFolder:
                     "--out, or bring back what it was begun with."
                 )
         there = written.get("environment")
-        there = {"processes": 1, **there} if isinstance(there, dict) else there  # of several it is said
+        there = {**UNSAID, **there} if isinstance(there, dict) else there
         changed = list(differences(there, found["environment"]))
         if not changed or self.finished:
             return []

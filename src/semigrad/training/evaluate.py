@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from semigrad.core.passes import eval_mode
+from semigrad.core.split import processes_of
 from semigrad.data.dataset import Dataset, Examples
 from semigrad.data.opening import tell_apart
 from semigrad.data.split import Split
@@ -87,7 +88,7 @@ def measure_temperature(
 ) -> float | None:
     """The temperature at which the labels that were held out are likeliest; None where there are too few of them."""
     held = split.validation
-    predicted = probabilities(net, in_order(dataset.train, held, device, workers)) if len(held) else np.empty((0, 0))
+    predicted = _predicted(net, dataset.train, held, device, workers) if len(held) else np.empty((0, 0))
     return temperature(predicted, dataset.labels[held])
 
 
@@ -147,13 +148,19 @@ def compare_with_record(folder: RunFolder, found: Evaluation, tell: Callable[[st
         )
 
 
+def _predicted(
+    net: nn.Module, examples: Examples, positions: np.ndarray, device: torch.device, workers: int
+) -> np.ndarray:
+    return probabilities(net, in_order(examples, positions, device, workers, processes=processes_of(net)))
+
+
 def _measure(
     net: nn.Module, part: str, examples: Examples, labels: np.ndarray, positions: np.ndarray, device: torch.device,
     workers: int,
 ) -> Evaluation:  # fmt: skip
     """The figures on the examples at these positions. What is not finite has no place in them: one such answer would
     make every mean so."""
-    predicted = probabilities(net, in_order(examples, positions, device, workers))
+    predicted = _predicted(net, examples, positions, device, workers)
     wrong = ~np.isfinite(predicted).all(1)
     if wrong.any():
         raise InputError(

@@ -37,7 +37,7 @@ def facts(run: Run, setup: Setup) -> dict[str, Any]:
         "own_network": setup.own_network,
         **({} if setup.start is None else {"start": {"run": run.start_from, "weights": setup.start}}),
         "test_read": f"every {run.test_every} steps" if run.test_every else "once, after training",
-        "environment": environment(setup.device, setup.processes.count),
+        "environment": {**environment(setup.device), "processes": setup.processes.count},
     }
 
 
@@ -46,7 +46,7 @@ def is_part(data: Mapping[str, Any]) -> bool:
     return data.get("official") not in (None, data.get("train"))
 
 
-def environment(device: torch.device, processes: int = 1) -> dict[str, Any]:
+def environment(device: torch.device) -> dict[str, Any]:
     """What bit-identity depends on besides the run."""
     return {
         "semigrad": semigrad.__version__,
@@ -59,5 +59,4 @@ def environment(device: torch.device, processes: int = 1) -> dict[str, Any]:
         "accelerator": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "device": str(device),
         "threads": torch.get_num_threads(),
-        "processes": processes,
     }

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
 from semigrad.core.ops import average_into
+from semigrad.core.split import used_whole
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
 from semigrad.folder.keeping import Keeper
@@ -68,6 +69,7 @@ class Training:
         self.step = Step(run.method, setup.net, setup.memory)
         self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
         self.optimizer = make_optimizer(run, self.step)
+        self.used_whole = used_whole(self.step) if setup.processes.count > 1 else []
         self.truth = torch.from_numpy(setup.dataset.labels).to(setup.device)
         self.done = self.timeline.first  # the number of the next step
         self.seconds = 0.0
@@ -130,6 +132,7 @@ class Training:
         if not total.isfinite():
             raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
         total.backward()  # type: ignore[no-untyped-call]
+        self.setup.processes.agree([p.grad for p in self.used_whole if p.grad is not None])
         self.optimizer.step()
         self.done += 1
         if not clock.preparing:
