@@ -52,6 +52,13 @@ ROWS: dict[str, dict[str, Any]] = {
     "finite difference": {"name": "meta-gradient", "operator": "finite-difference"},
     "forward mode": {"name": "meta-gradient"},
     "lookahead": {"name": "meta-gradient", "operator": "lookahead"},
+    "lookahead, last 3 layers, 1/4 of the labels": {
+        "name": "meta-gradient",
+        "operator": "lookahead",
+        "meta_layers": 3,
+        "meta_labeled": 0.25,
+    },
+    "forward mode, every 4th step": {"name": "meta-gradient", "meta_every": 4},
 }
 PICTURES, SHAPE, SIDE = 64, (500, 375), 64  # JPEG files, their width and height, what they are brought to
 
