@@ -22,6 +22,13 @@ def test_crop_cuts_the_padded_image_where_the_draw_says():
     assert cut.dtype == x.dtype
 
 
+def test_crop_mirrors_what_it_cut_out():
+    x, draws = images(), torch.from_numpy(np.random.default_rng(3).random((6, 3)))
+    down, right, mirror = draws.unbind(1)
+    assert torch.equal(crop(x, 2, down, right, mirror), flip(crop(x, 2, down, right), mirror))
+    assert not torch.equal(crop(x, 2, down, right, mirror), crop(x, 2, down, right))
+
+
 def test_every_place_is_reached_equally_often():
     x = torch.arange(9 * 7, dtype=torch.float64).reshape(1, 1, 9, 7).expand(4000, 1, 9, 7)
     draws = torch.from_numpy(np.random.default_rng(1).random((4000, 2)))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from semigrad.core import Clock
-from semigrad.core.passes import eval_mode, features, head, modes_kept, statistics_kept, synchronize, watch
+from semigrad.core.passes import eval_mode, features, head, last_layers, modes_kept, statistics_kept, synchronize, watch
 from semigrad.methods import CoTraining, FixMatch, MeanTeacher, PiModel, TemporalEnsembling
 from semigrad.models.weight_norm import MeanOnlyBatchNorm2d
 from tests.methods.laws import Trial, batch
@@ -219,3 +219,15 @@ def test_only_devices_that_work_on_their_own_are_waited_for(device, awaited, mon
     monkeypatch.setattr(torch.mps, "synchronize", lambda: waits.append("mps"))
     synchronize(torch.device(device))
     assert waits == awaited
+
+
+def test_last_layers_begin_with_a_matrix_and_keep_what_follows():
+    body = nn.Sequential(nn.Conv2d(1, 2, 3, bias=False), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten())
+    net = nn.Sequential(body, nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+
+    def names(count):
+        return {name for name, p in net.named_parameters() if any(p is kept for kept in last_layers(net, count))}
+
+    assert names(1) == {"3.weight", "3.bias"}
+    assert names(2) == names(1) | {"1.weight", "1.bias", "2.weight", "2.bias"}
+    assert names(3) == names(9) == {name for name, _ in net.named_parameters()}

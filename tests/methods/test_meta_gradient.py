@@ -304,3 +304,45 @@ def test_algorithm_1_learns_where_both_passes_are_in_one_mode_and_not_where_they
         run = configure("digits@40", **common, method={"name": "meta-gradient", "mode": mode})
         error = go(run, tmp_path / mode)["error"]
         assert error < 50 if mode == "train" else error > 75
+
+
+# --- cheaper meta-gradients ---
+
+
+@pytest.mark.parametrize("operator", ["forward-mode", "unrolled", "finite-difference", "lookahead"])
+@pytest.mark.parametrize("fields", [{"meta_labeled": 1.0}, {"meta_layers": 2}, {"meta_layers": 9}, {"meta_every": 1}])
+def test_all_of_it_is_the_full_meta_gradient_to_the_bit(fields, operator):
+    full, other = (terms(MetaGradient(operator=operator, **more), network())[1] for more in ({}, fields))
+    assert torch.equal(full["targets"], other["targets"])
+
+
+def targets(method, net, given, clock=CLOCK):
+    return method.guess(net, nn.Module(), given, clock)["targets"]
+
+
+def test_a_share_of_the_labels_is_the_meta_gradient_of_those_rows():
+    given, net = batch(), network()
+    fewer = replace(given, labeled=(given.labeled[0][:2],), labels=given.labels[:2])
+    third = targets(MetaGradient(meta_labeled=1 / 3), net, given)
+    assert torch.equal(third, targets(MetaGradient(), net, fewer))
+    assert torch.allclose(third, meta_labels(net, fewer, CLOCK.lr))
+    assert not torch.allclose(third, targets(MetaGradient(), net, given))
+
+
+def test_the_last_layer_alone_is_the_product_with_its_weights():
+    given, net = batch(), network()
+    frozen = copy.deepcopy(net)
+    for p in [*frozen[0].parameters(), *frozen[1].parameters()]:
+        p.requires_grad_(False)
+    last = targets(MetaGradient(meta_layers=1), net, given)
+    assert torch.equal(last, targets(MetaGradient(), frozen, given))
+    assert not torch.allclose(last, targets(MetaGradient(), net, given))
+
+
+def test_between_two_meta_gradients_labels_are_predictions():
+    given, net, method = batch(), network(), MetaGradient(meta_every=3)
+    for step in range(7):
+        clock, adapts = replace(CLOCK, step=step), step % 3 == 0
+        found = targets(method, net, given, clock)
+        assert torch.equal(found, targets(MetaGradient() if adapts else MetaGradient(beta=0), net, given, clock))
+        assert torch.equal(found, eval_prediction(net, given.unlabeled[0])) != adapts

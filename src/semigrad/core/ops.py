@@ -11,8 +11,9 @@ from semigrad.core.divergences import CROSS_ENTROPY, SQUARED_ERROR, log_of
 
 
 def one_hot(labels: Tensor, classes: int, like: Tensor) -> Tensor:
-    """(B,) class numbers -> (B, classes) rows, in the type of `like`."""
-    return nn.functional.one_hot(labels, classes).to(like)
+    """(B,) class numbers -> (B, classes) rows, in the type of `like`. Torch's own looks for numbers that are too large,
+    and a device is waited for."""
+    return (labels[:, None] == torch.arange(classes, device=labels.device)).to(like)
 
 
 def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

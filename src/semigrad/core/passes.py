@@ -48,6 +48,18 @@ def both_batches(net: nn.Module, x: Tensor, u: Tensor, clock: Clock, joint: bool
         return labeled, net(u)
 
 
+def last_layers(net: nn.Module, count: int) -> list[nn.Parameter]:
+    """The parameters of so many of the last layers, in the order in which the network has them. A layer begins with a
+    matrix or filters; biases, and what normalizes or scales behind it, are its own."""
+    layers: list[list[nn.Parameter]] = [[]]
+    for module in net.modules():
+        own = list(module.parameters(recurse=False))
+        if any(p.dim() > 1 for p in own):
+            layers.append([])
+        layers[-1] += own
+    return [p for layer in layers[-count:] for p in layer]
+
+
 @contextlib.contextmanager
 def modes_kept(net: nn.Module) -> Iterator[None]:
     """Whatever is set inside, every module's mode is as before afterwards: they need not all be in one."""

@@ -88,15 +88,14 @@ class InMemory:
         return replace(self, values=self.raw(index), names=names)
 
     def raw(self, index: np.ndarray) -> Tensor:
-        return self.values[torch.as_tensor(index, device=self.values.device)]
+        return self.values.index_select(0, torch.as_tensor(index, dtype=torch.long, device=self.values.device))
 
     def weak(self, index: np.ndarray, draws: np.ndarray) -> Tensor:
         rows, numbers = self.raw(index), on_device(draws, self.values.device)
+        mirror = numbers[:, 2] if self.flip else None
         if self.pad:
-            rows = augment.crop(rows, self.pad, numbers[:, 0], numbers[:, 1])
-        if self.flip:
-            rows = augment.flip(rows, numbers[:, 2])
-        return rows
+            return augment.crop(rows, self.pad, numbers[:, 0], numbers[:, 1], mirror)
+        return rows if mirror is None else augment.flip(rows, mirror)
 
 
 @dataclass(frozen=True)

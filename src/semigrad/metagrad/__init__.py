@@ -75,6 +75,9 @@ class Options(TypedDict, total=False):
     target: Tensor | None  # what is adapted where it is not the network's own prediction: a host's (B_u, classes)
     parameters: Iterable[nn.Parameter] | None  # only these enter the product (the head, say): cheaper, and a part
     optimizer: torch.optim.Optimizer | None  # the learning rates of its groups count relative to the first group's
+    check: (
+        bool  # raise where the labeled gradient is not finite; False: labels are nan then, and no device is waited for
+    )
 
 
 def meta_pseudo_labels(
@@ -98,7 +101,7 @@ def meta_pseudo_labels(
     lr, beta    learning rate α; meta learning rate β, None: equal to α
     scale       whether β is in Algorithm 2's scale or in Equation 11's, which carries α/B
     project     how the labels return to the simplex: "clip" (and renormalize), "euclidean", None
-    options     mode, inner, outer, target, parameters, optimizer: see `Options`
+    options     mode, inner, outer, target, parameters, optimizer, check: see `Options`
 
     Returns (B_u, classes), detached. The network, its buffers, `.grad`s and mode and the random state are left
     bit-identical. In a loop of your own:
@@ -172,6 +175,7 @@ def pose(
     target: Tensor | None = None,
     parameters: Iterable[nn.Parameter] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
+    check: bool = True,
 ) -> Iterator[Problem]:
     """The meta step's problem, with the network in the right mode as long as it is open."""
     check_rate("lr", lr)
@@ -180,7 +184,7 @@ def pose(
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else target.detach()
     with undisturbed(net, mode, u.device) as masks:
-        problem = Problem(net, x, y, u, as_divergence(inner), outer, target, lr, rates, masks)
+        problem = Problem(net, x, y, u, as_divergence(inner), outer, target, lr, rates, masks, check)
         if not problem.parameters:
             raise ValueError("no parameter can enter the product: all are frozen, left out or trained at rate 0")
         if isinstance(problem.inner, Custom) and target is None:

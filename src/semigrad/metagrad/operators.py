@@ -100,9 +100,7 @@ class FiniteDifference(_ByGradient):
             f = problem.predict(problem.parameters)
             labels = f if problem.target is None else problem.target
             norm = torch.stack(torch._foreach_norm(list(problem.direction.values()))).norm()
-            if norm == 0:
-                return labels, torch.zeros_like(f)
-            size = self.epsilon / norm
+            size = self.epsilon / norm.clamp(min=torch.finfo(norm.dtype).tiny)  # along g = 0 nothing changes
             plus, minus = problem.predict(problem.along(size)), problem.predict(problem.along(-size))
             return labels, problem.inner.pull_between(plus, minus, labels).div(2 * size)
 

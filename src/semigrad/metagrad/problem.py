@@ -43,6 +43,7 @@ class Problem:
     lr: float = 0.0  # α; plays no part for the network's own prediction, where θ̃ = θ
     rates: Mapping[str, float] = field(default_factory=dict)  # learning rate of a parameter relative to α, where not 1
     masks: int = 0  # seed of the dropout masks
+    check: bool = True  # refuse a labeled gradient that is not finite, for which a device has to be waited for
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -79,10 +80,8 @@ class Problem:
         leaves = as_leaves(parameters)
         with torch.enable_grad():
             gradient = gradients(self.labeled_loss(leaves), leaves)
-        norms = torch.stack(torch._foreach_norm(list(gradient.values())))
-        if not norms.isfinite().all():
-            wrong = [name for name, norm in zip(gradient, norms.tolist(), strict=True) if not math.isfinite(norm)]
-            raise FloatingPointError(f"the labeled gradient of parameter {', '.join(map(repr, wrong))} is not finite")
+        if self.check:
+            check_finite(gradient)
         return gradient
 
     def along(self, amount: float | Tensor) -> Parameters:
@@ -113,6 +112,13 @@ def gradients(loss: Tensor, leaves: Parameters, create_graph: bool = False) -> P
     }
 
 
+def check_finite(gradient: Parameters) -> None:
+    norms = torch.stack(torch._foreach_norm(list(gradient.values()))).tolist()
+    wrong = [name for name, norm in zip(gradient, norms, strict=True) if not math.isfinite(norm)]
+    if wrong:
+        raise FloatingPointError(f"the labeled gradient of parameter {', '.join(map(repr, wrong))} is not finite")
+
+
 @contextlib.contextmanager
 def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[int]:
     """The network in `mode`, outside autocast (which would compare cached weights), with layers whose declared gradient
@@ -120,7 +126,7 @@ def undisturbed(net: nn.Module, mode: Mode, device: torch.device) -> Iterator[in
     dropout masks. Afterwards every module's mode and the random state are as before."""
     check_word("mode", mode, Mode)
     with random_state_kept(device), modes_kept(net):
-        seed = int(torch.randint(2**62, ()))
+        seed = int(torch.randint(2**62, ()).numpy())  # of the processor's generator: no device is waited for
         net.train(mode == "train")
         with torch.autocast(device.type, enabled=False), exact_gradients(), plain_attention():
             yield seed

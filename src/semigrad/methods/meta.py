@@ -63,11 +63,11 @@ class Meta(Modifier):
                 net, batch.labeled[0], batch.labels, u,
                 lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
                 operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
-                inner=inner_loss(self.traits.divergence, guess.get("weights")), target=guess["targets"],
+                inner=inner_loss(self.traits.divergence, guess.get("weights")), target=guess["targets"], check=False,
             )  # fmt: skip
         return {**guess, "targets": targets}
 
 
 def inner_loss(divergence: Divergence, weights: Tensor | None) -> Divergence:
-    """Φ of a host with the weights of its rows, where they are not all 1."""
-    return divergence if weights is None or bool((weights == 1).all()) else Weighted(divergence, weights)
+    """Φ of a host with the weights of its rows, where it has some."""
+    return divergence if weights is None else Weighted(divergence, weights)

@@ -52,7 +52,8 @@ class Memory(nn.Module):
         self.head = nn.Linear(width, len(turns)) if turns else None
 
     def remember(self, prediction: Tensor) -> None:
-        self.means[self.count % BATCHES] = prediction.to(self.means)
+        place = (self.count % BATCHES).reshape(1)
+        self.means.index_copy_(0, place, prediction.to(self.means).reshape(1, -1))
         self.count += 1
 
     def aligned(self, predictions: Tensor) -> Tensor:

@@ -27,8 +27,10 @@ def watch(run: Run, every: int, dataset: Dataset | None = None) -> Iterator[tupl
         training = Training(run, setup, InMemory(), Execution())
         for step, batch in enumerate(setup.stream.batches(range(run.steps), CPU)):
             if step % every == 0:
+                training.look()
                 yield training, batch
             training.one_step(batch)
+        training.look()
         yield training, batch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,15 +14,20 @@ from semigrad.errors import InputError
 from semigrad.settings import Settings
 from semigrad.settings.optimizers import OPTIMIZERS
 
+FUSED = ("cpu", "cuda")
+"""Devices on which torch updates all weights at once, without waiting for the device (Adam counts its steps there)."""
+
 
 def make_optimizer(settings: Settings, module: nn.Module) -> torch.optim.Optimizer:
-    """For all weights of a module that are trained."""
+    """For all weights of a module that are trained; in one call for all of them where torch can."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
         raise InputError("All weights of the network are frozen, so there is nothing to train. Let some require grad.")
     chosen = OPTIMIZERS[settings.optimizer]
     kind = getattr(torch.optim, chosen.torch_name)
-    optimizer: torch.optim.Optimizer = kind(parameters, lr=settings.lr, **chosen.arguments(settings))
+    can = "fused" in inspect.signature(kind).parameters and all(p.device.type in FUSED for p in parameters)
+    arguments = {**chosen.arguments(settings), **({"fused": True} if can else {})}
+    optimizer: torch.optim.Optimizer = kind(parameters, lr=settings.lr, **arguments)
     return optimizer
 
 

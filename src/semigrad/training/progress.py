@@ -14,6 +14,9 @@ from rich.table import Column
 
 from semigrad.folder.metrics import ACCURACY, ERRORS, terms_in
 
+TWINKLE = 0.1
+"""Seconds between two looks of a bar: an eye sees no more, and a figure that is looked at is waited for."""
+
 
 class Progress(Protocol):
     """Who is told how a run goes. This is where one's own logging gets in: give `train` an object with these five
@@ -42,7 +45,7 @@ class Progress(Protocol):
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
         """A step was taken: how many were, those of the prologue included, and the loss, terms and pseudo-labels of
-        this one."""
+        this one, for which a device is waited for when they are looked at."""
 
     def line(self, figures: Mapping[str, float]) -> None:
         """A line went to metrics.jsonl: means since the last one, the learning rate, and the errors that were due."""
@@ -123,12 +126,17 @@ class Bar:
     def begin(self, plan: list[str], steps: int, done: int) -> None:
         for line in plan:
             self.note(line)
-        self.first, self.started = done, time.monotonic()
+        self.steps, self.first = steps, done
+        self.started = self.shown = time.monotonic()
         self.task = self.bar.add_task("", total=steps, completed=done, rate="", figures="")
         self.bar.start()
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
-        rate = (done - self.first) / max(time.monotonic() - self.started, 1e-9)
+        now = time.monotonic()
+        if now - self.shown < TWINKLE and done not in (self.first + 1, self.steps):
+            return
+        self.shown = now
+        rate = (done - self.first) / max(now - self.started, 1e-9)
         self.bar.update(self.task, completed=done, rate=f"{rate:.1f}/s", figures=in_short(self.last or figures))
 
     def line(self, figures: Mapping[str, float]) -> None:

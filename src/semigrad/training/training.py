@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
 from semigrad.core.ops import average_into
@@ -17,17 +17,7 @@ from semigrad.core.split import used_whole
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
 from semigrad.folder.keeping import Keeper
-from semigrad.folder.metrics import (
-    ACCURACY,
-    CONFIDENCE,
-    OWN_NAMES,
-    SHARE,
-    TEST_ERROR,
-    TRAINING_ERROR,
-    VALIDATION_ERROR,
-    Line,
-    Metrics,
-)
+from semigrad.folder.metrics import OWN_NAMES, TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR, Line, Metrics
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.training.evaluate import (
@@ -37,10 +27,14 @@ from semigrad.training.evaluate import (
     measure_test,
     measure_validation,
 )
+from semigrad.training.figures import Figures, figures_of, read
 from semigrad.training.optimizer import make_optimizer, restore_optimizer, set_rates
 from semigrad.training.schedule import momentum
 from semigrad.training.setup import Setup
 from semigrad.training.timeline import Timeline
+
+PATIENCE = 10.0
+"""Seconds after which figures are looked at though no line is due: nobody wants to train for hours on nan."""
 
 
 class Step(nn.Module):
@@ -65,6 +59,8 @@ class Training:
         self.run, self.setup, self.keeper, self.execution = run, setup, keeper, execution
         self.timeline = Timeline(run)
         self.metrics = Metrics()
+        self.unread: list[Figures] = []  # of the steps since the last look
+        self.looked = time.monotonic()
         self.pace = checkpoint.Pace(execution.checkpoint_every)
         self.step = Step(run.method, setup.net, setup.memory)
         self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
@@ -93,7 +89,8 @@ class Training:
     def under_way(self) -> Iterator[None]:
         """Around the steps: their time counts, TensorBoard hears of them where it is wanted, and the random state
         outside stays as it is."""
-        self.started = time.monotonic() - self.seconds
+        self.looked = time.monotonic()
+        self.started = self.looked - self.seconds
         with self.keeper.board(self.done) as self.board, random_state_kept(self.setup.device):
             yield
 
@@ -101,10 +98,12 @@ class Training:
         """One step, and what is due after it: errors to measure, a line of metrics, a checkpoint. Returns the figures
         of the step, and the line."""
         figures, line = self.one_step(batch), None
-        self.metrics.add(figures)
         self.seconds = time.monotonic() - self.started
+        if time.monotonic() - self.looked > PATIENCE:
+            self.look()
         errors = self.measure()
         if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):
+            self.look()
             rates = {"lr": self.clock(self.done - 1).lr, "seconds": round(self.seconds, 3)}
             line = self.metrics.flush(self.done, {**rates, **errors})
             self.keeper.write(line)
@@ -113,8 +112,8 @@ class Training:
             self.save()
         return figures, line
 
-    def one_step(self, batch: Batch) -> dict[str, float]:
-        """One optimizer step; returns the figures of the step."""
+    def one_step(self, batch: Batch) -> Figures:
+        """One optimizer step; returns the figures of the step, which nobody has looked at yet."""
         run, clock = self.run, self.clock(self.done)
         seed_network(derive_seed(run.seed, self.done, "step"), self.setup.device)
         set_rates(self.optimizer, clock.lr, momentum(run, self.done))
@@ -122,25 +121,36 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         try:
             terms, guess = self.step(batch, clock)
-        except FloatingPointError as error:
-            raise self.not_finite(str(error)) from error
+        except Exception as error:
+            self.look()  # weights that an earlier step broke would be the reason
+            if isinstance(error, FloatingPointError):
+                raise self.not_finite(self.done, str(error)) from error
+            raise
         if reserved := OWN_NAMES & terms.keys():
             raise InputError(f"The method has a term called {', '.join(reserved)}, a name of the log's own. Rename it.")
         if not terms:
             raise InputError("The method gave no term to minimize. Let its loss, and prepare, return at least one.")
         total = torch.stack(list(terms.values())).sum()
-        if not total.isfinite():
-            raise self.not_finite(", ".join(f"{name} = {value.item():g}" for name, value in terms.items()))
         total.backward()  # type: ignore[no-untyped-call]
         self.setup.processes.agree([p.grad for p in self.used_whole if p.grad is not None])
         self.optimizer.step()
+        figures = figures_of(self.done, total, terms, guess, self.truth[batch.unlabeled_index])
+        self.unread.append(figures)
         self.done += 1
         if not clock.preparing:
             run.method.update(self.step.net, self.step.memory, clock)
             if self.average is not None:
                 average_into(self.average, self.step.net, min(run.average, 1 - 1 / (self.done + 1)))
-        figures = {name: value.item() for name, value in terms.items()}
-        return {"loss": total.item(), **figures, **quality(guess, self.truth[batch.unlabeled_index])}
+        return figures
+
+    def look(self) -> None:
+        """Read the figures of the steps since the last look; the first loss that is not finite ends the run."""
+        unread, self.unread, self.looked = self.unread, [], time.monotonic()
+        for figures, numbers in zip(unread, read(unread), strict=True):
+            if not math.isfinite(numbers["loss"]):
+                terms = [f"{name} = {value:g}" for name, value in numbers.items() if name not in OWN_NAMES]
+                raise self.not_finite(figures.step, ", ".join(terms))
+            self.metrics.add(numbers)
 
     def clock(self, step: int) -> Clock:
         return self.timeline.clock(step, self.setup.device)
@@ -159,6 +169,7 @@ class Training:
         validates, tests = self.is_due(self.run.validate_every), self.is_due(self.run.test_every)
         if not (validates or tests):
             return errors
+        self.look()
         net = self.answering()
         errors[TRAINING_ERROR] = self.labeled(net).error
         if validates:
@@ -211,12 +222,13 @@ class Training:
 
     def save(self) -> None:
         """Keep the state; never one from which training could not go on."""
+        self.look()
         with self.pace.timed():
             state = self.state()
             # not the buffers: a mask of -inf is none of our business
             trained = {name: p for name, p in self.step.named_parameters() if p.requires_grad}
             if name := checkpoint.find_not_finite({"network": trained, "optimizer": state["optimizer"]}):
-                raise self.not_finite(f"{name} has values that are not finite")
+                raise self.not_finite(self.done, f"{name} has values that are not finite")
             self.keeper.save(self.taken, state)
 
     def load(self, state: checkpoint.State) -> None:
@@ -229,23 +241,7 @@ class Training:
         self.metrics.load_state(state["metrics"])
         self.done, self.seconds = state["done"], state["seconds"]
 
-    def not_finite(self, what: str) -> InputError:
+    def not_finite(self, step: int, what: str) -> InputError:
         advice = "A smaller learning rate, a warm-up or a smaller weight of the unlabeled term usually helps."
-        sentences = [f"Step {self.done} is not finite: {what}.", self.keeper.last_good, advice]
+        sentences = [f"Step {step} is not finite: {what}.", self.keeper.last_good, advice]
         return InputError(" ".join(filter(None, sentences)))
-
-
-@torch.no_grad()
-def quality(guess: Guess, truth: Tensor) -> dict[str, float]:
-    """How good the pseudo-labels are that count, where the truth is known, and how many those are; for reporting."""
-    if "targets" not in guess:
-        return {}
-    confidence, answer = guess["targets"].max(1)
-    counted = guess["weights"] > 0 if "weights" in guess else torch.ones_like(answer, dtype=torch.bool)
-    figures = {SHARE: counted.float().mean().item()} if "weights" in guess else {}
-    if counted.any():
-        figures[CONFIDENCE] = confidence[counted].mean().item()
-    known = counted & (truth >= 0)
-    if known.any():
-        figures[ACCURACY] = (answer[known] == truth[known]).float().mean().item()
-    return figures

@@ -26,8 +26,10 @@ from semigrad.training.threads import processor_threads
 from semigrad.training.training import Step
 
 SHAPE, CLASSES = (3, 8, 8), 10  # images, which every method takes, and square, so that they can be turned
-SHALLOW, DEEP = SmallConv(widths=(4,), drop=0.0), SmallConv(widths=(4, 4), drop=0.0)
-CLOCK = Clock(step=900_000, steps=1_000_000, lr=0.1, seed=0)  # past every ramp, also where its length is in steps
+DEPTH = 12  # so that one layer more is far from the end, where a method may do more than elsewhere
+SHALLOW, DEEP = SmallConv(widths=(4,) * DEPTH, drop=0.0), SmallConv(widths=(4,) * (DEPTH + 1), drop=0.0)
+CLOCK = Clock(step=720_720, steps=800_000, lr=0.1, seed=0)
+"""Past every ramp, also where its length is in steps, and a step at which whatever happens every few steps happens."""
 
 
 class Passes(NamedTuple):

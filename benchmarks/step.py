@@ -1,0 +1,379 @@
+"""What a step costs: against a plain transcription of Algorithm 2 on the same work, and against the arithmetic in it.
+
+    make bench
+    python -m benchmarks.step [--cases digits] [--seconds 60] [--threads 2] [--clock processor]
+
+Every row of a case takes its turn in every round. A ratio is the median over rounds of the row's time to the
+reference's in the same round, with the middle half of them; "limit" is the step's time as a multiple of what its
+multiplications would take at the rate of a large float32 matrix product, measured in the same rounds. A step is the
+whole of it: batch and augmentation, loss, backward pass, optimizer. Also measured: feeding, peak memory, and a command
+from the shell to its result. Written as JSON and as tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from benchmarks.reference import Reference, batch_of
+from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product, ratios
+from PIL import Image
+
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
+from semigrad.core import generator
+from semigrad.data import album
+from semigrad.data.dataset import DRAWS, Dataset, InMemory
+from semigrad.data.opening import open_data
+from semigrad.folder import keeping
+from semigrad.run import Run, configure
+from semigrad.settings import Execution
+from semigrad.settings.fields import Count, Positive
+from semigrad.training.loop import processor_threads
+from semigrad.training.setup import set_up
+from semigrad.training.training import Training
+from semigrad.training.work import Work
+
+REFERENCE, MATRICES = "reference", "matrix product"
+ROWS: dict[str, dict[str, Any]] = {
+    "labeled-only": {"name": "supervised"},
+    "finite difference": {"name": "meta-gradient", "operator": "finite-difference"},
+    "forward mode": {"name": "meta-gradient"},
+    "lookahead": {"name": "meta-gradient", "operator": "lookahead"},
+    "lookahead, last 3 layers, 1/4 of the labels": {
+        "name": "meta-gradient",
+        "operator": "lookahead",
+        "meta_layers": 3,
+        "meta_labeled": 0.25,
+    },
+    "forward mode, every 4th step": {"name": "meta-gradient", "meta_every": 4},
+}
+PICTURES, SHAPE, SIDE = 64, (500, 375), 64  # JPEG files, their width and height, what they are brought to
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data, network and batch size of a step."""
+
+    data: str
+    model: str
+    batch: int
+
+    def run(self, method: dict[str, Any]) -> Run:
+        """A run that stays at one learning rate, small enough for any of the rows."""
+        return configure(
+            self.data, model=self.model, batch=self.batch, method=method, lr=0.01, warmup=0.0, steps=10**6
+        )  # fmt: skip
+
+
+CASES = {
+    "conv-large-32": Case("cifar10@4000", "conv-large", 32),
+    "conv-large-128": Case("cifar10@4000", "conv-large", 128),
+    "compact-conv": Case("svhn@1000", "compact-conv", 64),
+    "digits": Case("digits@40", "small-conv", 64),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Measure a step, and what surrounds it."""
+
+    cases: tuple[Literal["conv-large-32", "conv-large-128", "compact-conv", "digits"], ...] = tuple(CASES)
+    """Networks and batches whose steps are measured."""
+    parts: tuple[Literal["step", "feeding", "memory", "command"], ...] = ("step", "feeding", "memory", "command")
+    """What is measured."""
+    seconds: Positive = 120.0
+    """How long the rounds of one case go on; at least five are made."""
+    threads: Count = 2
+    """Threads of the processor."""
+    clock: Literal["wall", "processor"] = "wall"
+    """Time that passes, or, where others work on the machine too, what this process has used of it."""
+    out: Path = Path("docs/results/speed.json")
+    """Where the figures go; the tables go beside it, as .md."""
+
+
+def main(options: Options) -> int:
+    parts: dict[str, Callable[[Options], Any]] = {
+        "step": lambda given: {name: measure_case(CASES[name], given) for name in given.cases},
+        "feeding": measure_feeding,
+        "memory": lambda given: {name: measure_memory(name, given.threads) for name in given.cases},
+        "command": lambda given: measure_command(given.threads),
+    }
+    found: dict[str, Any] = {"machine": machine(options)}
+    for part in options.parts:
+        with processor_threads(options.threads):
+            found[part] = parts[part](options)
+        print("\n".join(TABLES[part](found[part])), flush=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    lines = [line for part in options.parts for line in TABLES[part](found[part])]
+    options.out.with_suffix(".md").write_text("\n".join([*heading(found["machine"]), *lines, ""]), "utf-8")
+    return 0
+
+
+def machine(options: Options) -> dict[str, Any]:
+    cpu = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine())
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    return {"processor": cpu, "threads": options.threads, "clock": options.clock, **versions}
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+# --- a step ---
+
+
+def measure_case(case: Case, options: Options) -> dict[str, Any]:
+    works = {MATRICES: matrix_product(), REFERENCE: reference_step(case)}
+    works |= {name: own_step(case, method) for name, method in ROWS.items()}
+    multiplications = {name: count(work) for name, work in works.items() if name != MATRICES}
+    times = in_turns(works, options.seconds, CLOCKS[options.clock])
+    rate = FLOP / Spread.of(times[MATRICES]).median
+    relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
+    rows = {}
+    for name, multiplied in multiplications.items():
+        seconds, least = Spread.of(times[name]), 2 * multiplied / rate
+        rows[name] = {
+            "seconds": dataclasses.asdict(seconds),
+            "to reference": dataclasses.asdict(relative[name]),
+            "multiplications": multiplied,
+            "to limit": seconds.median / least,
+        }
+    return {
+        **dataclasses.asdict(case), "rounds": len(times[REFERENCE]), "matrix rate": rate, "rows": rows
+    }  # fmt: skip
+
+
+def count(work: Callable[[], object]) -> int:
+    """Multiplications of convolutions and matrices in a step, counted as it runs."""
+    with Work() as counted:
+        work()
+    return int(counted.multiplications)
+
+
+def own_step(case: Case, method: dict[str, Any]) -> Callable[[], object]:
+    run = case.run(method)
+    setup = set_up(run, "cpu", data_of(case.data))
+    training = Training(run, setup, keeping.InMemory(), Execution())
+    batches = training.batches()
+    return lambda: training.one_step(next(batches))
+
+
+def reference_step(case: Case) -> Callable[[], object]:
+    run = case.run({"name": "meta-gradient"})
+    setup = set_up(run, "cpu", data_of(case.data))
+    optimizer = torch.optim.SGD(
+        setup.net.parameters(), run.lr, run.momentum, weight_decay=run.weight_decay, nesterov=run.nesterov
+    )
+    reference = Reference(setup.net, optimizer, len(setup.task.classes))
+    pictures, labels = as_pictures(setup.dataset), torch.from_numpy(setup.dataset.labels)
+    train, numbers, gamma = setup.dataset.train, itertools.count(), torch.tensor(1.0)
+    assert isinstance(train, InMemory)
+
+    def batch(positions: np.ndarray, rng: np.random.Generator) -> torch.Tensor:
+        draws = rng.random((len(positions), DRAWS))
+        return batch_of([pictures[position] for position in positions], train.pad, train.flip, draws)
+
+    def work() -> torch.Tensor:
+        rng = generator("reference", next(numbers))
+        chosen = rng.choice(setup.split.labeled, case.batch, replace=True)
+        x, u = batch(chosen, rng), batch(rng.choice(setup.split.unlabeled, case.batch), rng)
+        lam = torch.distributions.Beta(gamma, gamma).sample((case.batch,))
+        return reference.step(x, labels[chosen], u, lam, beta=run.lr)
+
+    return work
+
+
+@cache
+def data_of(data: str) -> Dataset:
+    return open_data(data, configure(data))
+
+
+def as_pictures(dataset: Dataset) -> np.ndarray:
+    """All training images as Pillow takes them: uint8 (N, H, W, C), gray ones (N, H, W)."""
+    assert isinstance(dataset.train, InMemory)
+    values = dataset.train.values.permute(0, 2, 3, 1).contiguous().numpy()
+    return values.squeeze(3) if values.shape[3] == 1 else values
+
+
+# --- feeding ---
+
+
+def measure_feeding(options: Options) -> dict[str, Any]:
+    clock = CLOCKS["processor"]  # reading takes threads: what counts is what is used of all cores
+    return {
+        "CIFAR-10, cropped and mirrored": _feeding(cifar_batches(), options, clock),
+        f"JPEG files of {SHAPE[0]} x {SHAPE[1]}, brought to {SIDE} x {SIDE}": _feeding(jpeg_files(), options, clock),
+    }
+
+
+def _feeding(
+    given: tuple[int, Callable[[], object], Callable[[], object]], options: Options, clock: Callable[[], float]
+) -> dict[str, Any]:
+    examples, plain, ours = given
+    times = in_turns({"plain": plain, "ours": ours}, options.seconds / 4, clock)
+    each = {name: dataclasses.asdict(Spread.of(measured).times(1 / examples)) for name, measured in times.items()}
+    return {"seconds per image": each, "to plain": dataclasses.asdict(ratios(times, "plain")["ours"])}
+
+
+def cifar_batches() -> tuple[int, Callable[[], object], Callable[[], object]]:
+    """Batches of 128 labeled and 128 unlabeled images: one by one with Pillow, and as training takes them."""
+    case = Case("cifar10@4000", "small-conv", 128)
+    setup = set_up(case.run({"name": "meta-gradient"}), "cpu", data_of(case.data))
+    pictures, rng = as_pictures(setup.dataset), np.random.default_rng(0)
+    batches = setup.stream.batches(range(10**6), setup.device)
+
+    def plain() -> object:
+        chosen = rng.choice(len(pictures), 2 * case.batch)
+        return batch_of([pictures[position] for position in chosen], 4, True, rng.random((2 * case.batch, DRAWS)))
+
+    return 2 * case.batch, plain, lambda: next(batches)
+
+
+def jpeg_files() -> tuple[int, Callable[[], object], Callable[[], object]]:
+    """Photos of CIFAR-10, enlarged, with the noise that cameras add."""
+    folder = tempfile.TemporaryDirectory()
+    pictures, rng = as_pictures(data_of("cifar10@4000")), np.random.default_rng(0)
+    paths = [str(Path(folder.name) / f"{number}.jpg") for number in range(PICTURES)]
+    for path, pixels in zip(paths, pictures[:PICTURES], strict=True):
+        large = np.asarray(Image.fromarray(pixels).resize(SHAPE, Image.Resampling.BICUBIC)).astype(float)
+        noisy = (large + rng.normal(0, 6, large.shape)).clip(0, 255).astype(np.uint8)
+        Image.fromarray(noisy).save(path, quality=90)
+
+    def plain() -> object:
+        return np.stack([np.asarray(Image.open(path).convert("RGB").resize((SIDE, SIDE))) for path in paths])
+
+    def ours() -> object:
+        assert folder.name  # which lives as long as this function does
+        return album.read_as(paths, 3, SIDE)
+
+    return PICTURES, plain, ours
+
+
+# --- memory ---
+
+
+def measure_memory(case: str, threads: int) -> dict[str, Any]:
+    """The most that steps take beyond what stands there before them, each row in a process of its own."""
+    rows = {}
+    for name in (REFERENCE, *ROWS):
+        words = [sys.executable, "-m", "benchmarks.step", "peak", case, name, str(threads)]
+        rows[name] = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return {name: {"bytes": taken, "to reference": taken / rows[REFERENCE]} for name, taken in rows.items()}
+
+
+def print_peak(case: str, row: str, threads: str) -> int:
+    """Of five steps, by the kernel's own account of this process (Linux)."""
+    with processor_threads(int(threads)):
+        work = reference_step(CASES[case]) if row == REFERENCE else own_step(CASES[case], ROWS[row])
+        work()  # what is allocated once: the optimizer's memory
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is what there is now
+        before = _resident("VmRSS")
+        for _ in range(5):
+            work()
+    print(_resident("VmHWM") - before)
+    return 0
+
+
+def _resident(name: str) -> int:
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
+    return 1024 * int(line.split()[1])
+
+
+# --- a command ---
+
+
+def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
+    """`semigrad train digits@40` from the shell to its last word, against its steps alone."""
+    whole, steps = [], []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "run"
+            words = ["train", "digits@40", "--out", str(out), "--threads", str(threads)]
+            started = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "semigrad", *words], check=True, capture_output=True)
+            whole.append(time.perf_counter() - started)
+            steps.append(json.loads((out / "result.json").read_text("utf-8"))["seconds"])
+    return {
+        "seconds": dataclasses.asdict(Spread.of(whole)),
+        "of steps": dataclasses.asdict(Spread.of(steps)),
+        "to steps": dataclasses.asdict(Spread.of([w / s for w, s in zip(whole, steps, strict=True)])),
+    }
+
+
+# --- tables ---
+
+
+def heading(found: dict[str, Any]) -> list[str]:
+    words = f"{found['processor']}, {found['threads']} threads, torch {found['torch']}, {found['clock']} time"
+    return ["# The cost of a step", "", f"`make bench`: {words}. Medians, and the middle half of all rounds.", ""]
+
+
+def step_tables(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for case in found.values():
+        words = f"{case['model']} on {case['data']}, batch {case['batch']}"
+        rate = f"{case['rounds']} rounds, matrix products at {case['matrix rate'] / 1e9:.0f} GFLOP/s"
+        lines += ["", f"{words} ({rate})", "", "| step | time | to the reference | to its limit |"]
+        lines += ["| --- | --- | --- | --- |"]
+        for name, row in case["rows"].items():
+            time_, ratio = row["seconds"], row["to reference"]
+            lines.append(f"| {name} | {milliseconds(time_)} | {spread(ratio)} | {row['to limit']:.2f} |")
+    return lines
+
+
+def feeding_table(found: dict[str, Any]) -> list[str]:
+    lines = ["", "| per image, processor time | plain Pillow | ours | ratio |", "| --- | --- | --- | --- |"]
+    for name, row in found.items():
+        plain, ours = (row["seconds per image"][who]["median"] for who in ("plain", "ours"))
+        lines.append(f"| {name} | {1e6 * plain:.0f} µs | {1e6 * ours:.0f} µs | {spread(row['to plain'], 3)} |")
+    return lines
+
+
+def memory_table(found: dict[str, Any]) -> list[str]:
+    lines = ["", "| peak memory of a step | " + " | ".join(found) + " |", "| --- " * (1 + len(found)) + "|"]
+    for name in (REFERENCE, *ROWS):
+        cells = [f"{case[name]['bytes'] / 2**20:.0f} MiB ({case[name]['to reference']:.2f})" for case in found.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def command_table(found: dict[str, Any]) -> list[str]:
+    whole, steps = found["seconds"]["median"], found["of steps"]["median"]
+    words = f"{whole:.1f} s from the shell to the result, {steps:.1f} s of them steps: {spread(found['to steps'])}"
+    return ["", f"`semigrad train digits@40`: {words}"]
+
+
+def spread(found: dict[str, float], digits: int = 2) -> str:
+    return f"{found['median']:.{digits}f} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
+
+
+def milliseconds(found: dict[str, float]) -> str:
+    return spread({name: 1000 * value for name, value in found.items()}, 1) + " ms"
+
+
+TABLES: dict[str, Callable[[Any], list[str]]] = {
+    "step": step_tables,
+    "feeding": feeding_table,
+    "memory": memory_table,
+    "command": command_table,
+}
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["peak"]:
+        sys.exit(print_peak(*sys.argv[2:]))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python -m benchmarks.step"))))
