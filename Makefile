@@ -36,7 +36,7 @@ docs: install
 	@echo "Open docs/_build/html/index.html"
 
 bench: install
-	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python -m benchmarks.step
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache

@@ -41,8 +41,8 @@ from semigrad.folder import keeping
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, Positive
-from semigrad.training.loop import processor_threads
 from semigrad.training.setup import set_up
+from semigrad.training.threads import processor_threads
 from semigrad.training.training import Training
 from semigrad.training.work import Work
 
