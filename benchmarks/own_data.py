@@ -1,7 +1,7 @@
 """Somebody's own data from `fit` to `predict` to `export`, beside scikit-learn's semi-supervised classifiers.
 
     python benchmarks/own_data.py                                  # four data sets, three seeds, all rows
-    python benchmarks/own_data.py --data wine --seeds 1 --budget 10s --kept /tmp/own-data.json   # a short look
+    python benchmarks/own_data.py --seeds 1 --steps 20 --kept /tmp/own-data.json   # a short look
 
 A folder of JPEGs (five classes of Tiny-ImageNet below $SEMIGRAD_DATA, ten labels a class, read at 32 x 32), two tables
 as CSV and digits as an array, 90 % of the labels taken away; the commands are those that a user would type.
@@ -55,6 +55,8 @@ class Options:
     """Seeds 0, 1, ..., each with other labels."""
     budget: str = "3m"
     """Time that fit is given."""
+    steps: int | None = None
+    """Steps of every run of fit, for a short look; none: as many as the time allows."""
     jobs: int = 2
     """Runs of a fit at a time."""
     kept: Path = KEPT
@@ -85,7 +87,7 @@ def main(options: Options) -> int:
                 with tempfile.TemporaryDirectory() as scratch:
                     given = MAKERS[data](Path(scratch), seed)
                     for row, key in missing.items():
-                        records[key] = {"data": data, "seed": seed, "row": row, "budget": options.budget}
+                        records[key] = {"data": data, "seed": seed, "row": row, "budget": length_of(options)}
                         records[key] |= (
                             by_hand(given, row, seed, options) if row in OURS else by_theirs(given, row, seed)
                         )
@@ -99,7 +101,11 @@ def main(options: Options) -> int:
 
 
 def key_of(data: str, seed: int, row: str, options: Options) -> str:
-    return f"{data}, seed {seed}, {row}" + (f", {options.budget}" if row in OURS else "")
+    return f"{data}, seed {seed}, {row}" + (f", {length_of(options)}" if row in OURS else "")
+
+
+def length_of(options: Options) -> str:
+    return options.budget if options.steps is None else f"{options.steps} steps"
 
 
 # --- data as files ---
@@ -189,7 +195,7 @@ def by_hand(given: Given, row: str, seed: int, options: Options) -> dict[str, An
     with tempfile.TemporaryDirectory() as scratch:
         out, answers = Path(scratch) / "run", Path(scratch) / "answers.csv"
         words = ["--budget", options.budget, "--seed", seed, "--jobs", options.jobs, "--out", out]
-        words += [*OURS[row], *given.more]
+        words += [*OURS[row], *given.more, *(["--steps", options.steps] if options.steps else [])]
         fit = timed("fit", given.path, *words)
         predict = timed("predict", out, given.new, "--out", answers)
         export = timed("export", out, "--format", "onnx")
