@@ -133,6 +133,11 @@ BEYOND: dict[str, dict[str, Any]] = {
     "clean labels + strong views + beta 0": {"method": {**_CLEAN_AND_STRONG, "beta": 0.0}},
     "clean labels + strong views + weight 3": {"method": {**_CLEAN_AND_STRONG, "weight": 3.0}},
     "clean labels + strong views + weight 0": {"method": {**_CLEAN_AND_STRONG, "weight": 0.0}},
+    "clean labels + strong views + gamma 0.1": {"method": {**_CLEAN_AND_STRONG, "gamma": 0.1}},
+    "clean labels + strong views + gamma 1": {"method": {**_CLEAN_AND_STRONG, "gamma": 1.0}},
+    "clean labels + strong views + gamma 0.1 + weight 3": {
+        "method": {**_CLEAN_AND_STRONG, "gamma": 0.1, "weight": 3.0}
+    },
     "Mean Teacher": {"method": "mean-teacher"},
     "Mean Teacher with meta": {"method": "mean-teacher+meta"},
     "VAT+Ent": {"method": {"name": "vat+ent", "epsilon": 2.5}},
