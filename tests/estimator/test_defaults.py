@@ -19,7 +19,7 @@ def test_where_no_method_is_named_it_is_the_default_for_such_rows():
     usual = OWN["features"]["method"]
     assert same_weights(quick().fit(X, y), quick(method=usual).fit(X, y))
     assert same_weights(quick().fit(X, y), quick(method=usual["name"]).fit(X, y))
-    assert not same_weights(quick().fit(X, y), quick(method={"name": "meta-gradient", "beta": "lr"}).fit(X, y))
+    assert not same_weights(quick().fit(X, y), quick(method={**usual, "beta": "lr"}).fit(X, y))
 
 
 @pytest.mark.parametrize("kind", ["features", "images"])

@@ -52,7 +52,7 @@ def test_what_a_fit_leaves(fitted):
     told = json.loads((fitted / "fit.json").read_text())
     assert told["folds"] == 4
     assert set(told["errors"]) == {"supervised", told["chosen"]} | set(told["verdicts"])
-    verdict = told["verdicts"]["meta-gradient"]
+    verdict = told["verdicts"]["meta-match"]
     assert verdict["examples"] == 12  # every label once
     assert verdict["difference"] == pytest.approx(verdict["method"] - verdict["labeled_only"])
     model = semigrad.load(fitted)
@@ -120,7 +120,7 @@ def test_what_is_compared_goes_by_the_wish_and_the_kind_of_data(wine):
     assert Wish("supervised").methods(look) == ("supervised",)
     assert Wish("auto").methods(look) == ("supervised", *CANDIDATES["features"])
     assert Wish("auto").methods(pictures) == ("supervised", *CANDIDATES["images"])
-    assert Plan(look, ("supervised",), 10, 0, 0.0, 1).run("meta-gradient").method.beta == 1.0
+    assert Plan(look, ("supervised",), 10, 0, 0.0, 1).run("meta-match").method.beta == 1.0
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400)])

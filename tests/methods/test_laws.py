@@ -29,8 +29,8 @@ CASES = {
 # which reduction holds instead (λ = 1, α → 0, two passes).
 NO_LABELED_PASS = {
     "meta-gradient", "mixup only", "beta 0", "algorithm 1", "train mode", "by unrolled", "by finite-difference",
-    "by lookahead", "clean labels beside mixed ones", "ada-net", "ada-net+fast-swa", "mixmatch", "mixmatch+meta",
-    "remixmatch", "fixmatch", "fixmatch+meta",
+    "by lookahead", "clean labels beside mixed ones", "meta-match", "ada-net", "ada-net+fast-swa", "mixmatch",
+    "mixmatch+meta", "remixmatch", "fixmatch", "fixmatch+meta",
 }  # fmt: skip
 # Rows are shuffled over the whole pool and paired by place.
 PAIRED_BY_PLACE = {name for name in CASES if "mixmatch" in name or "sntg" in name}

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from semigrad.core import Batch, Clock
-from semigrad.methods import MetaGradient, Supervised
+from semigrad.methods import MetaGradient, MetaMatch, Supervised
 from semigrad.run import configure
 from tests.small_runs import go
 
@@ -126,13 +126,19 @@ def test_strong_views_are_trained_towards_the_labels_of_the_weak_ones():
     assert MetaGradient(strong=True).traits.views == ("weak", "strong")
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [({"clean": 1.0, "mixup": False}, "without mixup they are clean"), ({"strong": True, "meta": False}, "only with")],
-)
-def test_what_makes_no_sense_together_is_refused(fields, sentence):
-    (problem,) = MetaGradient(**fields).problems(8, 8)
-    assert sentence in problem
+def test_clean_needs_mixtures_and_strong_a_consistency_term():
+    meta_only, supervised = MetaGradient(mixup=False), MetaGradient(mixup=False, meta=False)
+    assert terms(replace(meta_only, clean=1.0), network())[0].keys() == terms(meta_only, network())[0].keys()
+    assert replace(supervised, strong=True).traits == supervised.traits
+
+
+def test_meta_match_has_both():
+    given = batch()
+    stronger = replace(given, unlabeled=(given.unlabeled[0], given.unlabeled[0].flip(1)))
+    ours, _ = terms(MetaMatch(), network(), stronger)
+    theirs, _ = terms(MetaGradient(clean=1.0, strong=True), network(), stronger)
+    assert ours.keys() == theirs.keys() == {"mixed", "labeled", "consistency"}
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_beta_zero_keeps_the_consistency_term_with_the_networks_own_labels():

@@ -14,6 +14,7 @@ from semigrad.methods.ma_dnn import MemoryAssisted
 from semigrad.methods.mean_teacher import MeanTeacher
 from semigrad.methods.meta import Meta
 from semigrad.methods.meta_gradient import MetaGradient
+from semigrad.methods.meta_match import MetaMatch
 from semigrad.methods.meta_semi import MetaSemi
 from semigrad.methods.mixmatch import MixMatch
 from semigrad.methods.pi_model import PiModel
@@ -42,6 +43,7 @@ METHODS: dict[str, type[Method]] = {
     "dual-student": DualStudent,
     "ada-net": AdaNet,
     "meta-gradient": MetaGradient,
+    "meta-match": MetaMatch,
     "meta-semi": MetaSemi,
     "mixmatch": MixMatch,
     "remixmatch": ReMixMatch,
@@ -84,6 +86,7 @@ __all__ = [
     "MemoryAssisted",
     "Meta",
     "MetaGradient",
+    "MetaMatch",
     "MetaSemi",
     "MixMatch",
     "PiModel",

@@ -12,7 +12,7 @@ The rows of the paper's ablation are fields:
     β = 0            beta=0                             as both, with ŷ = ỹ: not the same as mixup only
     Algorithm 1      mixup=False, labeled_term=False    ‖f(u) − ŷ‖² alone: labels act through ∇ỹ only
 
-Beyond the paper, off by default:
+Beyond the paper, off here and on in `meta_match`:
 
     clean            c · CE(f(x), y) beside the mixed term, which dilutes labels while pseudo-labels are unsure
     strong           the consistency term on RandAugment's view of u; ŷ stays that of the weak one
@@ -85,7 +85,7 @@ class MetaGradient(Method):
     @property
     def traits(self) -> Traits:
         targets = self.meta or self.mixup
-        strong = ("strong",) if self.strong else ()
+        strong = ("strong",) if self.strong and self.meta else ()
         return Traits(
             views=("weak", *strong), student_view=len(strong), guesses=targets, soft_targets=targets,
             adapts_targets=True, mixes_batches=self.mixup,
@@ -95,10 +95,6 @@ class MetaGradient(Method):
         found = super().problems(batch, unlabeled_batch)
         if not self.labeled_term and (self.mixup or not self.meta):
             found.append("labeled_term can be turned off only with meta on and mixup off (Algorithm 1).")
-        if self.clean and not self.mixup:
-            found.append("clean is for labeled examples beside mixed ones: without mixup they are clean already.")
-        if self.strong and not self.meta:
-            found.append("strong is for the consistency term, which there is only with meta.")
         return found
 
     def cautions(self, settings: Settings) -> list[str]:
