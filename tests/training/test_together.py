@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.small_runs import checkpoints, go, metrics, weights
-from tests.together import TORCHRUN, start_together
+from tests.together import TORCHRUN, start_together, together
 from tests.training.together_trial import STEPS, run_of
 
 TRIAL = "tests.training.together_trial"
@@ -53,6 +53,11 @@ def test_a_killed_process_is_started_again_and_nothing_is_lost(tmp_path):
     go(run_of(METHOD), tmp_path / "one")
     assert close(tmp_path / "whole", tmp_path / "one")
     assert weights(tmp_path / "whole") != weights(tmp_path / "one")  # two have really divided the rows
+
+
+@pytest.mark.slow
+def test_a_network_of_ones_own_is_trained_in_place_in_every_process(tmp_path):
+    together(3, TRIAL, tmp_path / "run", "OWNdual-student")  # with a second network like it
 
 
 @pytest.mark.slow

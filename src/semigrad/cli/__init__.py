@@ -71,7 +71,7 @@ def carry_out(given: Sequence[str]) -> int:
     if verb not in VERBS:
         raise InputError(unknown("command", verb, VERBS))
     if SEVERAL and verb != "train":
-        raise InputError(f"Several processes together can train alone: start semigrad {verb} without torchrun.")
+        raise InputError(f"Several processes together can only train: start semigrad {verb} without torchrun.")
     code: int = importlib.import_module(VERBS[verb][0]).main(words)
     return code
 

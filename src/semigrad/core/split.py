@@ -146,7 +146,8 @@ def split(net: Net, processes: Processes) -> Net:
 
     A recurrent layer holds its weights in a second place, where a share of their gradient would get lost: a network
     with one is left as it is, and every process computes all rows."""
-    if processes.count > 1 and not any(isinstance(layer, nn.RNNBase) for layer in net.modules()):
+    recurrent = any(isinstance(layer, nn.RNNBase) for layer in net.modules())
+    if processes.count > 1 and not recurrent and not isinstance(net, _Split):
         net.__class__ = cast("type[Net]", _split_class(type(net), processes))  # type: ignore[arg-type]
     return net
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 import atexit
 import datetime
 import os
+import secrets
 import time
+from typing import Any
 
 import torch
 from torch import distributed
@@ -42,17 +44,43 @@ def meet(patience: float) -> Processes:
             except ValueError as error:
                 raise InputError(f"The processes cannot meet: {error}. Start them with torchrun.") from error
             store.set_timeout(timeout)
-            store = distributed.PrefixStore(which_start(), store)  # type: ignore[attr-defined]
+            word = word_of_this_start(store, processes, patience)
+            store = distributed.PrefixStore(word, store)  # type: ignore[attr-defined]
             distributed.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
         atexit.register(distributed.destroy_process_group)
     return processes
 
 
-def which_start() -> str:
-    """On one machine torchrun keeps what the processes told each other before it started them again; addresses of lost
-    ones must not be taken for new ones. On several it begins anew, and its counts may differ."""
-    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
-    return f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "start"
+def word_of_this_start(store: Any, processes: Processes, patience: float) -> str:
+    """A word that only those know who are started now. torchrun keeps what processes told each other before it started
+    them again, and addresses of lost ones must not be taken for new ones: so every process greets the first with a word
+    of its own and heeds the answer to that word alone."""
+    own, deadline = secrets.token_hex(8), time.monotonic() + patience
+
+    def wait() -> None:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"they did not all come within {patience:g} seconds")
+        time.sleep(0.02)
+
+    if not processes.first:
+        store.set(f"greeting {processes.rank}", own)
+        while (answer := said(store, f"answer {processes.rank}").split())[:1] != [own]:
+            wait()
+        store.set(f"{answer[1]} {processes.rank}", "here")
+        return answer[1]
+    missing, answered = set(range(1, processes.count)), dict[int, str]()
+    while missing := {rank for rank in missing if not said(store, f"{own} {rank}")}:
+        for rank in missing:
+            if (greeting := said(store, f"greeting {rank}")) not in ("", answered.get(rank)):
+                store.set(f"answer {rank}", f"{greeting} {own}")
+                answered[rank] = greeting
+        wait()
+    return own
+
+
+def said(store: Any, key: str) -> str:
+    """What stands under a key, nothing where there is none."""
+    return str(store.get(key).decode()) if store.check([key]) else ""
 
 
 def restarts() -> bool:
