@@ -37,7 +37,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 
 autodoc_member_order = "bysource"
-autodoc_typehints_format = "short"
+autodoc_typehints = "none"  # the docstrings say what things are; ours carry bounds, which are no reading
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 add_module_names = False
