@@ -32,7 +32,7 @@ lint: install
 	$(BIN)/mypy
 
 bench: install
-	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python -m benchmarks.step
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
