@@ -140,8 +140,9 @@ def _cpuinfo() -> list[str]:
 def measure_case(case: Case, options: Options) -> dict[str, Any]:
     works = {MATRICES: matrix_product(), REFERENCE: reference_step(case)}
     works |= {name: own_step(case, method) for name, method in ROWS.items()}
-    multiplications = {name: count(work) for name, work in works.items() if name != MATRICES}
+    multiplications = {name: count(work) / steps_of(name) for name, work in works.items() if name != MATRICES}
     times = in_turns(works, options.seconds, CLOCKS[options.clock])
+    times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
     rate = FLOP / Spread.of(times[MATRICES]).median
     relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
     rows = {}
@@ -158,6 +159,11 @@ def measure_case(case: Case, options: Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def steps_of(row: str) -> int:
+    """Steps that a turn of a row takes: all kinds that it has, where they differ."""
+    return int(ROWS.get(row, {}).get("meta_every", 1))
+
+
 def count(work: Callable[[], object]) -> int:
     """Multiplications of convolutions and matrices in a step, counted as it runs."""
     with Work() as counted:
@@ -170,7 +176,12 @@ def own_step(case: Case, method: dict[str, Any]) -> Callable[[], object]:
     setup = set_up(run, "cpu", data_of(case.data))
     training = Training(run, setup, keeping.InMemory(), Execution())
     batches = training.batches()
-    return lambda: training.one_step(next(batches))
+
+    def work() -> None:
+        for _ in range(method.get("meta_every", 1)):
+            training.one_step(next(batches))
+
+    return work
 
 
 def reference_step(case: Case) -> Callable[[], object]:
