@@ -30,7 +30,7 @@ BAD = {
     ),
     "another method's option": (
         ["train", "digits@40", "--method", "supervised", "--beta", "3"],
-        ["--beta is an option of meta-gradient, not of supervised."],
+        ["--beta is an option of meta-gradient, meta-match, not of supervised."],
     ),
     "a stray word": (["train", "digits@40", "cifar10@4000"], ["cifar10@4000: nothing takes this"]),
     "a switch with a value": (

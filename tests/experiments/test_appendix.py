@@ -95,6 +95,11 @@ ALGORITHM_2 = {
     "project": "clip",
     "weight": 1.0,
     "ramp": 4000 / 400_000,
+    "clean": 0.0,
+    "strong": False,
+    "meta_labeled": 1.0,
+    "meta_layers": "all",
+    "meta_every": 1,
 }
 
 LABELED_ONLY = {"name": "supervised", "strong": False, "smoothing": 0.0}

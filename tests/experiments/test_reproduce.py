@@ -180,7 +180,11 @@ def own_data(path: Path, seed: int) -> None:
 def test_changed_data_are_another_run(tmp_path):
     own_data(tmp_path / "own.npz", 0)
     made = experiment(data=(f"npz:{tmp_path / 'own.npz'}@10",), methods={"Labeled-Only": "supervised"}, seeds=1)
-    runs = {spot: {**layer, "model": {"name": "mlp"}} for spot, layer in made.plans["smoke"].runs.items()}
+    whole = {
+        "model": {"name": "mlp", "width": 8, "depth": 1, "batch_norm": False},
+        "optimizer": "sgd", "lr": 0.1, "weight_decay": 0.0,
+    }  # fmt: skip
+    runs = {spot: {**layer, **whole} for spot, layer in made.plans["smoke"].runs.items()}  # defaults go by the data
     made = replace(made, plans={"smoke": Plan(1, runs)})
     first, _ = go_through(tmp_path, made=made, jobs=1)
     own_data(tmp_path / "own.npz", 1)

@@ -1,4 +1,4 @@
-"""On a problem made for it, no method is worse than training on the labels alone.
+"""On a problem made for it, no method is clearly worse than training on the labels alone (95 %, paired by seed).
 
 Two moons: 6 labels, 500 unlabeled points, noise 0.1, an MLP, 300 steps, 5 seeds; methods that need images tell 2 from 7
 among handwritten digits instead. Default settings, nothing tuned."""
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
+from semigrad.core.statistics import paired_difference
 from semigrad.methods import METHODS
 from semigrad.run import configure
 from tests.methods.test_laws import COMPOSITIONS
@@ -17,7 +18,7 @@ NAMES = [name for name in METHODS if name != "supervised"] + list(COMPOSITIONS)
 
 SMOOTHING = "its ε of 1 is as wide as a moon, and 300 steps are too few: with 0.3 and 1,500 it has 16.8 against 19.4 %"
 CERTAINTY = "its entropy term makes the network sure of what 6 labels taught it, on one seed with an error of 40 %; "
-WORSE = {
+MAY_BE_WORSE = {
     "vat": SMOOTHING,
     "vat+vadd": SMOOTHING,
     "vat+ent": CERTAINTY + SMOOTHING,
@@ -25,7 +26,7 @@ WORSE = {
     "tnar": CERTAINTY + "without it and with ε of 0.3 and 0.1 it has 20.0 against 19.5 %",
     "mixmatch": "its weight is made for ten classes of images: with 2.5 instead of 7.5 it has 16.1 against 19.5 %",
 }
-"""Methods that are worse than labeled-only here (19.5 %), and why."""
+"""Methods that were worse than labeled-only here (19.5 %), some of them by rounding alone, and why."""
 
 pytestmark = pytest.mark.slow
 
@@ -65,5 +66,5 @@ def test_not_worse_than_labeled_only(name, labeled_only, tmp_path):
     images = METHODS[name.partition("+")[0]]().traits.needs_images
     errors, baseline = errors_of(tmp_path, name, images), labeled_only[images]
     assert errors != baseline  # it does something
-    worse = np.mean(errors) > np.mean(baseline)
-    assert worse == (name in WORSE), f"{np.mean(errors):.2f} % against {np.mean(baseline):.2f} %"
+    mean, half = paired_difference(errors, baseline)
+    assert mean - half <= 0 or name in MAY_BE_WORSE, f"{np.mean(errors):.2f} % against {np.mean(baseline):.2f} %"

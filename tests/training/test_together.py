@@ -94,4 +94,4 @@ def test_what_is_wrong_for_all_is_said_once(tmp_path):
     said = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [2, 2]
     assert said[0].startswith("semigrad: ")
-    assert said[1] == ""
+    assert "semigrad: " not in said[1]  # torch may warn that the first is gone

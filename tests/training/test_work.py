@@ -30,6 +30,7 @@ from semigrad.methods import (
     MemoryAssisted,
     Meta,
     MetaGradient,
+    MetaMatch,
     MetaSemi,
     MixMatch,
     PiModel,
@@ -86,6 +87,7 @@ DERIVED: list[tuple[Method, float, float]] = [
     (MetaGradient(meta_every=7), TRAINED + TRAINED, TANGENT + TRAINED),  # a step that has one
     (MetaGradient(meta=False), TRAINED, 1),
     (MetaGradient(meta=False, mixup=False), TRAINED, 0),
+    (MetaMatch(), 3 * TRAINED, TANGENT + TRAINED),  # labels as they are, beside the mixed ones
     (MetaSemi(), TRAINED + TRAINED, 1 + TANGENT + TRAINED),
     (MixMatch(), TRAINED, 2 * (1 + TRAINED)),
     (MixMatch(copies=3), TRAINED, 3 * (1 + TRAINED)),

@@ -13,8 +13,7 @@ from semigrad.methods.fixmatch import FixMatch
 from semigrad.methods.ma_dnn import MemoryAssisted
 from semigrad.methods.mean_teacher import MeanTeacher
 from semigrad.methods.meta import Meta
-from semigrad.methods.meta_gradient import MetaGradient
-from semigrad.methods.meta_match import MetaMatch
+from semigrad.methods.meta_gradient import MetaGradient, MetaMatch
 from semigrad.methods.meta_semi import MetaSemi
 from semigrad.methods.mixmatch import MixMatch
 from semigrad.methods.pi_model import PiModel

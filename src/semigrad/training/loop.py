@@ -98,9 +98,7 @@ def train(
             refuse(folder.problems(run, resume))  # another process may have been here meanwhile
             for note in folder.begin(run, facts(run, setup)):
                 progress.note(note)
-        if processes.first_says(folder.finished):
-            progress.note(f"{folder.path} holds this run, finished; nothing to do.")
-        else:
+        if not (finished := processes.first_says(folder.finished)):
             begin_together(training, folder, resume, progress)
             progress.begin(describe_plan(run, setup, training.step), training.timeline.total, training.taken)
             try:
@@ -113,6 +111,8 @@ def train(
         result: dict[str, Any] = json.loads(
             processes.from_first(json.dumps(folder.result()).encode() if processes.first else b"")
         )
+        if finished:
+            progress.note(f"{folder.path} holds this run, finished; nothing to do.")
         if network is not None:
             join(training.step.net)
             network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))

@@ -126,13 +126,13 @@ class Bar:
     def begin(self, plan: list[str], steps: int, done: int) -> None:
         for line in plan:
             self.note(line)
-        self.steps, self.first = steps, done
+        self.steps, self.first, self.done = steps, done, done
         self.started = self.shown = time.monotonic()
         self.task = self.bar.add_task("", total=steps, completed=done, rate="", figures="")
         self.bar.start()
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
-        now = time.monotonic()
+        now, self.done = time.monotonic(), done
         if now - self.shown < TWINKLE and done not in (self.first + 1, self.steps):
             return
         self.shown = now
@@ -143,6 +143,7 @@ class Bar:
         self.last = figures
 
     def end(self) -> None:
+        self.bar.update(self.task, completed=self.done)
         self.bar.stop()
 
 
