@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from semigrad.doctor.examining import examine
+from semigrad.doctor.features import Compared
 from semigrad.doctor.likeness import near_pairs
-from semigrad.doctor.strangers import far_away
+from semigrad.doctor.strangers import by_chance, far_away, strangeness
 from semigrad.doctor.suspects import doubts, out_of_fold
 from semigrad.run import configure
 from tests.small_runs import cli, digits, go, small
@@ -175,6 +176,18 @@ def test_strangers_are_farther_than_labeled_ones_from_each_other():
     assert np.isclose(usual, own[198])
     assert (distances[-5:] > usual).all()
     assert (distances[:300] > usual).mean() < 0.04
+
+
+@pytest.mark.parametrize("count", [10, 30, 100])
+def test_few_labels_make_more_strangers_by_chance_and_that_is_said(count):
+    draw = np.random.default_rng(0)
+    shares = []
+    for _ in range(60):
+        features = {"labeled": draw.normal(size=(count, 3)), "unlabeled": draw.normal(size=(200, 3))}
+        compared = Compared("", {}, features)
+        shares.append((strangeness(compared) > 1).mean())
+    assert by_chance(compared) == pytest.approx(max(0.01, 1 / (count + 1)))
+    assert np.mean(shares) == pytest.approx(by_chance(compared), rel=0.5)
 
 
 def test_foreign_pictures_among_digits(tmp_path):

@@ -2,6 +2,8 @@
 
 import csv
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,3 +234,57 @@ def test_data_by_name_have_no_labels_to_add_to(tmp_path):
     assert not (run / "sheet.html").exists()
     answered(run / "label-next.csv", lambda name: "1")
     assert cli("add-labels", run, run / "label-next.csv") == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "classes"), [(("0.0", "1.0"), {"0.0", "1.0"}), (("007", "7"), {"007", "7"}), (("0", "1"), {"0", "1"})]
+)
+def test_answers_are_written_as_the_column_spells_its_classes(tmp_path, written, classes):
+    rows = [f"{number},{written[number % 2] if number < 12 else ''}" for number in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["size,label", *rows]))
+    run = trained(f"csv:{tmp_path / 'a.csv'}", tmp_path / "run")
+    sheet = tmp_path / "sheet.csv"
+    assert cli("label-next", run, "--budget", "6", "--out", sheet, "--threads", "1", "--no-page") == 0
+    answered(sheet, lambda _: json.loads((run / "config.json").read_text())["classes"][0])
+    assert cli("add-labels", run, sheet, "--out", tmp_path / "new.csv") == 0
+    lines = [line.split(",")[1] for line in (tmp_path / "new.csv").read_text().splitlines()[1:]]
+    assert {*lines} - {""} == classes
+    assert len([line for line in lines if line]) == 18
+
+
+def test_truths_in_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    labels = [number % 2 == 0 if number < 12 else None for number in range(30)]
+    parquet.write_table(pyarrow.table({"size": list(range(30)), "label": labels}), tmp_path / "a.parquet")
+    run = trained(f"parquet:{tmp_path / 'a.parquet'}", tmp_path / "run")
+    sheet = tmp_path / "sheet.csv"
+    assert cli("label-next", run, "--budget", "6", "--out", sheet, "--threads", "1", "--no-page") == 0
+    answered(sheet, lambda _: json.loads((run / "config.json").read_text())["classes"][1])
+    assert cli("add-labels", run, sheet, "--out", tmp_path / "new.parquet") == 0
+    filled = parquet.read_table(tmp_path / "new.parquet").column("label")
+    assert filled.type == pyarrow.bool_()
+    assert filled.null_count == 12
+    assert filled.to_pylist().count(True) == 12
+
+
+def test_class_folders_right_in_the_path(tmp_path, monkeypatch):
+    data = tmp_path / "photos"
+    for number in range(40):
+        picture(data / (f"n{LABELS[number]}" if number < KNOWN else "unlabeled") / f"{number}.png", number)
+    run = trained(f"folder:{data}", tmp_path / "run")
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("example,answer\nunlabeled/30.png,n3\n")
+    merged = merge(run, [sheet], None)
+    assert (merged.new / "n3" / "30.png").is_file()
+    assert not (merged.new / "unlabeled" / "30.png").exists()
+    for answer, words in (("test", "no name"), ("-1", "no label")):
+        sheet.write_text(f"example,answer\nunlabeled/30.png,{answer}\n")
+        with pytest.raises(InputError, match=words):
+            merge(run, [sheet], None, new_classes=True)
+    monkeypatch.chdir(data)  # where the path has no name
+    before = everything(data)
+    aside = take_place(replace(merged, old=Path()))
+    assert everything(aside) == before
+    assert (data / "n3" / "30.png").is_file()

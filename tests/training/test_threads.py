@@ -43,7 +43,11 @@ def test_slow_work_is_measured_once(monkeypatch):
     monkeypatch.setattr(threads, "ENOUGH", 0.01)
     taken = []
     quicker_threads(lambda: (taken.append(torch.get_num_threads()), time.sleep(0.01)))
-    assert taken == [1, 2]
+    assert taken == [2, 1]
+    taken.clear()
+    monkeypatch.setattr(threads, "SLOW", 0.001)
+    assert quicker_threads(lambda: (taken.append(torch.get_num_threads()), time.sleep(0.01))) == 2
+    assert taken == [2]  # nobody waits for one thread
 
 
 def begun_with(folder):

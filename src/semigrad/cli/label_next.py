@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,8 @@ def main(words: Sequence[str]) -> int:
     print(f"{len(chosen):,} of {len(candidates.unlabeled):,} unlabeled examples{drawn}, by {strategy}: {sheet}")
     if options.page:
         print(f"Page: {labels_page(page, options.run, run, candidates, chosen, strategy)}")
-    print(f"Put classes into the column answer, then: semigrad add-labels {options.run} {sheet}")
+    command = shlex.join(["semigrad", "add-labels", str(options.run), str(sheet)])
+    print(f"Put classes into the column answer, then: {command}")
     if options.json:
         examples = [{"example": candidates.dataset.train.name_of(each.position), "proposed": each.proposed,
                      "confidence": each.confidence, "reason": each.reason} for each in chosen]  # fmt: skip

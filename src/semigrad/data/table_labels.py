@@ -59,6 +59,11 @@ def class_numbers(
     return train, None if parts.test is None else np.array([number[word] for word in test]), classes
 
 
+def labels_in(words: Sequence[str], title: str, column: str) -> list[str]:
+    """The class of each row of one file, "" for none, by the words in its column."""
+    return _cleaned({title: words}, title, column)[title]
+
+
 def _cleaned(given: Mapping[str, Sequence[str]], title: str, column: str) -> dict[str, list[str]]:
     """The labels of each part with "" for unlabeled. Where all are whole numbers in plain spelling, 1 or 1.0 but not
     both in one part, they are written without a point; else they stay as they stand: 007 and 7 are two classes."""

@@ -16,7 +16,7 @@ from semigrad.doctor.finding import Finding
 from semigrad.doctor.subject import Subject
 
 BY_CHANCE = 0.01
-"""Share of examples like the labeled ones that are called strangers."""
+"""Share of examples like the labeled ones that are called strangers, where enough are labeled."""
 FEWEST = 10
 """Labeled examples, to speak of what is usual among them."""
 WORTH_A_LOOK = 2.0
@@ -32,17 +32,23 @@ def find_strangers(subject: Subject, compared: Compared) -> list[Finding]:
     if not len(far):
         return []
     far = far[np.argsort(-strange[far], kind="stable")]
-    part, total = subject.parts["unlabeled"], len(strange)
+    part, total, chance = subject.parts["unlabeled"], len(strange), by_chance(compared)
     shown = [part.name_of(int(compared.places["unlabeled"][place])) for place in far]
     return [
         Finding(
-            "unlike-labeled", "look" if len(far) > WORTH_A_LOOK * BY_CHANCE * total else "note", len(far),
+            "unlike-labeled", "look" if len(far) > WORTH_A_LOOK * chance * total else "note", len(far),
             f"{len(far):,} of {total:,} unlabeled examples ({100 * len(far) / total:.1f} %) are unlike anything "
-            f"labeled ({compared.words}), the strangest first; about {100 * BY_CHANCE:.0f} % would be so by chance.",
+            f"labeled ({compared.words}), the strangest first; about {100 * chance:.0f} % would be so by chance.",
             "Look at the first ones: remove what belongs to no class (it can make training worse), label some of those "
             "that do.", shown,
         )
     ]  # fmt: skip
+
+
+def by_chance(compared: Compared) -> float:
+    """The share of examples like the labeled ones that are called strangers: where few are labeled, what is usual ends
+    with the farthest of them, and one more would be farther with probability 1/(n + 1)."""
+    return max(BY_CHANCE, (2 if compared.detail else 1) / (len(compared.features["labeled"]) + 1))
 
 
 def strangeness(compared: Compared) -> np.ndarray:

@@ -14,7 +14,7 @@ from semigrad.doctor.features import Compared
 from semigrad.doctor.finding import Finding
 from semigrad.doctor.subject import Subject
 
-FOLDS, FEWEST = 5, 4
+FOLDS, FEWEST = 5, 10
 """Parts that take turns, and labels of a class below which it is left out."""
 NEIGHBORS = 10
 MOST = 5000

@@ -56,7 +56,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         strongly views of feature arrays differ from the rows.
     settings : a table of any other settings of a run, such as {"optimizer": "sgd", "warmup": 0.1}.
     baseline : also train on the labeled rows alone under the same budget, as `baseline_`.
-    device, threads : where to compute: "auto", "cpu", "cuda", ...; threads of the processor, None: torch's choice.
+    device, threads : where to compute: "auto", "cpu", "cuda", ...; threads of the processor, None: one for
+        rows of features; for images one or all, whichever is quicker just now, so that bits may differ.
     folder : a new folder for the run of one fit; a second fit needs another one. None: nothing is written.
     verbose : show progress on stderr.
     random_state : a whole number is the run's seed; None or a RandomState draw one.

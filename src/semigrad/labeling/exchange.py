@@ -61,14 +61,14 @@ def free(path: Path) -> Path:
 
 def take_place(merged: Merged) -> Path:
     """Move the old labels aside and the new ones into their place; returns where the old ones are."""
-    number = 1
-    while (aside := merged.old.with_name(f"{merged.old.name}.before-{number}")).exists():
+    number, old, new = 1, merged.old.resolve(), merged.new.resolve()
+    while (aside := old.with_name(f"{old.name}.before-{number}")).exists():
         number += 1
     try:
-        merged.old.rename(aside)
-        merged.new.rename(merged.old)
+        old.rename(aside)
+        new.rename(old)
     except OSError as error:
-        if aside.exists() and not merged.old.exists():
-            aside.rename(merged.old)
-        raise cannot_write(merged.old, error) from error
+        if aside.exists() and not old.exists():
+            aside.rename(old)
+        raise cannot_write(old, error) from error
     return aside

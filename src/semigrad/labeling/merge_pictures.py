@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from semigrad.data.folder import UNLABELED, listing_of
+from semigrad.data.folder import ASIDE, UNLABELED, listing_of
 from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
@@ -24,17 +24,17 @@ def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> 
         if entry.part == "train"
     }
     missing = still_open(path, answers, present)
-    labeled = next((path / name for name in ("labeled", "train") if (path / name).is_dir()), None)
-    if labeled is None:
-        old, new = _new_table(path, missing, out)
-    else:
-        old, new = path, _new_folder(path, labeled.name, missing, out)
+    labeled = next((name for name in ("labeled", "train") if (path / name).is_dir()), None)
+    tables = [file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith(".")]
+    if labeled is None and len(tables) == 1:
+        old, new = tables[0], _new_table(tables[0], missing, out)
+    else:  # class folders stand in labeled/ or train/, or right in the path
+        old, new = path, _new_folder(path, labeled or "", missing, out)
     return Merged(old, new, len(missing), len(answers) - len(missing))
 
 
-def _new_table(path: Path, answers: Answers, out: Path | None) -> tuple[Path, Path]:
+def _new_table(old: Path, answers: Answers, out: Path | None) -> Path:
     """The table of labels with the answers in it; pictures that had no line get one."""
-    (old,) = [file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith(".")]
     new = place_for(out, old.with_name(f"{old.name}.new"))  # a second .csv would make the folder unreadable
     rows = read_records(old).rows
     written = io.StringIO(newline="")
@@ -43,13 +43,14 @@ def _new_table(path: Path, answers: Answers, out: Path | None) -> tuple[Path, Pa
     writer.writerows([file, answers.get(file, label) if label in UNLABELED else label] for file, label in rows)
     writer.writerows([file, answers[file]] for file in answers if file not in {row[0] for row in rows})
     write_whole(new, written.getvalue().encode())
-    return old, new
+    return new
 
 
 def _new_folder(path: Path, labeled: str, answers: Answers, out: Path | None) -> Path:
     """The same files again, as hard links where that can be done and else as copies; the answered ones with their
     class."""
     odd = [answer for answer in answers.values() if Path(answer).name != answer or answer.startswith(".")]
+    odd += [] if labeled else [answer for answer in answers.values() if answer in ASIDE]
     if odd:
         raise InputError(f"{odd[0]!r} is no name that a folder can have. Give the class another.")
     root = path.resolve()

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from semigrad.data.cells import Table, as_word, read_number, words_in
+from semigrad.data.cells import Table, words_in
 from semigrad.data.table_files import Records, from_arrow, read_csv, read_records
-from semigrad.data.table_labels import UNLABELED
+from semigrad.data.table_labels import labels_in
 from semigrad.data.tables import SPLIT, find_label
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
@@ -40,11 +39,12 @@ def _merge(path: Path, answers: Answers, out: Path | None, label: str | None, en
         _name(table, row, several): (file, row) for file, table in tables.items() for row in range(len(table))
     }  # fmt: skip
     labels = {file: _labels(table, column, file.stem == "unlabeled" and several) for file, table in tables.items()}
+    spelled = dict(zip(labels[files[0]], words_in(tables[files[0]], column), strict=True))  # 1 may stand there as 1.0
     missing = still_open(path, answers, {name: labels[file][row] for name, (file, row) in places.items()})
     answered: dict[Path, dict[int, str]] = {file: {} for file in tables}
     for example, answer in missing.items():
         file, row = places[example]
-        answered[file][row] = answer
+        answered[file][row] = spelled.get(answer, answer)
     root = path.resolve()
     new = place_for(out, root.with_name(f"{root.stem}-labeled{root.suffix}"))
     if path.is_file():
@@ -67,13 +67,7 @@ def _labels(table: Table, column: str, hidden: bool) -> list[str]:
     """The label of each row, "" for none; what stands in a file of unlabeled rows does not matter."""
     if hidden:
         return [""] * len(table)
-    return ["" if word.lower() in UNLABELED else _class_word(word) for word in words_in(table, column)]
-
-
-def _class_word(word: str) -> str:
-    """The name of the class: whole numbers without a point."""
-    number = read_number(word)
-    return word if number is None or not math.isfinite(number) else as_word(number)
+    return labels_in(words_in(table, column), table.title, column)
 
 
 def _write_folder(path: Path, new: Path, column: str, answered: Mapping[Path, Answered], ending: str) -> None:
@@ -160,7 +154,9 @@ def _with_labels(content: Any, column: str, answered: Answered) -> Any:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     values = content.column(column).cast(kind).to_pylist() if column in content.column_names else [None] * len(content)
     for row, answer in answered.items():
-        values[row] = answer if types.is_string(kind) or types.is_large_string(kind) else _number(answer, column)
+        text = types.is_string(kind) or types.is_large_string(kind)
+        number = answer if text else _number(answer, column)
+        values[row] = bool(number) if types.is_boolean(kind) else number
     filled = pyarrow.array(values, kind)
     if column not in content.column_names:
         return content.append_column(column, filled)
@@ -169,7 +165,7 @@ def _with_labels(content: Any, column: str, answered: Answered) -> Any:
 
 def _number(answer: str, column: str) -> int:
     try:
-        return int(answer)
+        return int(float(answer))
     except ValueError:
         raise InputError(f"The column {column!r} holds numbers, and {answer!r} is none.") from None
 

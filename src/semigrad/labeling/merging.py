@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from semigrad.data.split import DataSpec
+from semigrad.data.table_labels import UNLABELED
 from semigrad.errors import InputError, nearest
 from semigrad.folder.saved import load_form, load_run, open_again
 from semigrad.labeling import merge_arrays, merge_pictures, merge_tables
@@ -45,6 +46,8 @@ def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_cl
     given = _joined(answers)
     if not new_classes:
         _known(given, classes)
+    if none := [answer for answer in given.values() if answer.lower() in UNLABELED]:
+        raise InputError(f"{none[0]!r} means that there is no label. Leave the answer empty where you do not know.")
     return MERGERS[spec.name](spec.path, given, out, run.label)
 
 

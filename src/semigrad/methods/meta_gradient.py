@@ -23,9 +23,8 @@ beside the mixtures they do not, and views that differ more give the unlabeled e
 docs/results.md has what each part gave, and what else was tried.
 
 Cheaper meta-gradients, each a field: g from some of the labeled rows (`meta_labeled`), along the weights of the last
-layers alone (`meta_layers`), at every k-th step (`meta_every`), ŷ = ỹ at the others. What that saves of the 3 passes
-for g and the 3 for J g, or 1 with lookahead, is counted by `semigrad train --dry-run`; what it costs is the user's to
-measure.
+layers alone (`meta_layers`), at every k-th step (`meta_every`), ŷ = ỹ at the others. Each saves some of the 3 passes
+for g and the 3 for J g, or 1 with lookahead; what it costs is yours to measure.
 
 As the authors ran it: the meta step is in eval mode, ŷ is cut at zero and renormalized, pairs are by index with one λ
 for each example, and β is the learning rate. As printed, Algorithm 2 neither projects ŷ nor states the mode.

@@ -45,7 +45,7 @@ class Progress(Protocol):
 
     def step(self, done: int, figures: Mapping[str, float]) -> None:
         """A step was taken: how many were, those of the prologue included, and the loss, terms and pseudo-labels of
-        this one, for which a device is waited for when they are looked at."""
+        this one, for which a device is waited for when they are looked at; `dict(figures)` are plain numbers."""
 
     def line(self, figures: Mapping[str, float]) -> None:
         """A line went to metrics.jsonl: means since the last one, the learning rate, and the errors that were due."""

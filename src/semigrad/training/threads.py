@@ -11,6 +11,8 @@ import torch
 
 ROUNDS, ENOUGH = 5, 4.0
 """Times that the work is carried out with each number of threads, and seconds after which there are no more rounds."""
+SLOW = 2.0
+"""Seconds of work with all threads for which nobody wants to wait with one."""
 WORTH_IT = 1.25
 """So many times quicker more threads have to be: one gives the same bits on every machine of a kind."""
 
@@ -32,7 +34,7 @@ def quicker_threads(work: Callable[[], object]) -> int:
     most = torch.get_num_threads()
     if most == 1:
         return 1
-    times: dict[int, list[float]] = {1: [], most: []}
+    times: dict[int, list[float]] = {most: [], 1: []}
     started = time.perf_counter()
     for _ in range(ROUNDS):
         for count, each in times.items():
@@ -40,7 +42,9 @@ def quicker_threads(work: Callable[[], object]) -> int:
                 before = time.perf_counter()
                 work()
                 each.append(time.perf_counter() - before)
+            if each[0] > SLOW and count == most:
+                return most
         if time.perf_counter() - started > ENOUGH:
             break
-    one, many = (statistics.median(each) for each in times.values())
+    many, one = (statistics.median(each) for each in times.values())
     return most if one > WORTH_IT * many else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -40,14 +39,14 @@ def _step_of(run: Run, dataset: Dataset | None) -> Callable[[], None]:
 
 
 def whole_step(run: Run, setup: Setup, step: Step) -> Callable[[], None]:
-    """One step after the other, on a copy that is thrown away: reading the batch, targets, loss, backward pass and
-    averages. The optimizer's own step is the same for all methods."""
-    trial, numbers = copy.deepcopy(step).train(), itertools.cycle(range(run.steps))
-    rate = learning_rate(run, run.steps // 2)
+    """The first step, again and again, on a copy that is thrown away: reading the batch, targets, loss, backward pass
+    and averages. The optimizer's own step is the same for all methods, and the first step has all that a method does
+    now and then."""
+    trial = copy.deepcopy(step).train()
+    clock = Clock(0, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
 
     def work() -> None:
-        clock = Clock(next(numbers), run.steps, rate, run.seed, setup.device)
-        batch = next(setup.stream.batches(range(clock.step, clock.step + 1), setup.device))
+        batch = next(setup.stream.batches(range(1), setup.device))
         terms, _ = trial(batch, clock)
         trial.zero_grad()
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]

@@ -99,7 +99,7 @@ class Training:
         of the step, and the line."""
         figures, line = self.one_step(batch), None
         self.seconds = time.monotonic() - self.started
-        if time.monotonic() - self.looked > PATIENCE:
+        if self.setup.processes.first and time.monotonic() - self.looked > PATIENCE:
             self.look()
         errors = self.measure()
         if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):

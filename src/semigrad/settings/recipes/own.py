@@ -10,7 +10,7 @@ from semigrad.settings.recipes.paper import Layer
 Kind = Literal["features", "images"]
 
 OWN: dict[Kind, Layer] = {
-    # meta-match, not the paper's own: better on the validation data of several tasks, on short runs by far.
+    # meta-match, not the paper's own: better than it on the validation data of several tasks, on short runs by far.
     # β is not the learning rate, its default: under AdamW that is so small that pseudo-labels hardly move. Without
     # BatchNorm: the meta-gradient takes its targets in eval mode, which running statistics of small tables made worse.
     "features": {
