@@ -102,6 +102,13 @@ def test_any_fields_of_a_network(name, data):
     assert read(written(run)) == run
 
 
+@pytest.mark.parametrize("text", ["none", "NONE", "\\none", "\\\\None", "nones", "\\x"])
+def test_what_is_called_none_is_not_nothing(text):
+    run = configure("cifar10@40", label=text, start_from=text, classes=(text, "dog"))
+    assert read(written(run)) == run
+    assert read(written(configure("cifar10@40"))).start_from is None
+
+
 @settings(max_examples=100, deadline=None)
 @given(tables(Settings), st.sampled_from(["supervised", "meta-gradient", "vat+ent+sntg"]))
 def test_any_settings(given_settings, method):

@@ -181,6 +181,9 @@ def _misread(option: Option, word: str) -> str:
     return f"{option.shown} takes {in_words(option.hint)}; given: {word!r}." + (f" {near}" if near else "")
 
 
+CALLED_NONE = re.compile(r"\\*none", re.IGNORECASE)
+
+
 def read_word(word: str, hint: Any) -> Any:
     """The value that a word stands for in a field of that type; the word itself where it stands for none."""
     origin, arguments = get_origin(hint), get_args(hint)
@@ -190,13 +193,18 @@ def read_word(word: str, hint: Any) -> Any:
         if word.lower() == "none" and type(None) in arguments:
             return None
         read = [read_word(word, argument) for argument in arguments if argument is not type(None)]
-        return next((value for value in read if not isinstance(value, str)), word)
+        return next((value for value in read if not isinstance(value, str)), _text(word))
     if origin is tuple:
         return tuple(read_word(part, arguments[0]) for part in split_list(word))
     try:
-        return _path(word) if hint is Path else hint(word) if hint in (int, float) else word
+        return _path(word) if hint is Path else hint(word) if hint in (int, float) else _text(word)
     except ValueError:
         return word
+
+
+def _text(word: str) -> str:
+    """What is called none is written with a backslash in front, since the word alone stands for nothing."""
+    return word.removeprefix("\\") if CALLED_NONE.fullmatch(word) else word
 
 
 def _path(word: str) -> Path:
@@ -210,6 +218,8 @@ def write_word(value: Any) -> str:
     """The word that stands for a value, for `read_word` to read back."""
     if isinstance(value, tuple | list):
         return ",".join(re.sub(r"([\\,])", r"\\\1", write_word(item)) for item in value)
+    if isinstance(value, str) and CALLED_NONE.fullmatch(value):
+        return f"\\{value}"
     return "none" if value is None else str(value)
 
 
