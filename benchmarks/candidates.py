@@ -138,6 +138,14 @@ BEYOND: dict[str, dict[str, Any]] = {
     "clean labels + strong views + gamma 0.1 + weight 3": {
         "method": {**_CLEAN_AND_STRONG, "gamma": 0.1, "weight": 3.0}
     },
+    "strong labels beside mixed ones + strong views": {"method": {**_CLEAN_AND_STRONG, "strong_labeled": True}},
+    "strong labels beside mixed ones + strong views + weight 3": {
+        "method": {**_CLEAN_AND_STRONG, "strong_labeled": True, "weight": 3.0}
+    },
+    "no mixup + strong labels + strong views": {"method": {**_META_ONLY, "strong": True, "strong_labeled": True}},
+    "no mixup + strong labels + strong views + weight 3": {
+        "method": {**_META_ONLY, "strong": True, "strong_labeled": True, "weight": 3.0}
+    },
     "Mean Teacher": {"method": "mean-teacher"},
     "Mean Teacher with meta": {"method": "mean-teacher+meta"},
     "VAT+Ent": {"method": {"name": "vat+ent", "epsilon": 2.5}},

@@ -85,14 +85,17 @@ class MetaGradient(Method):
     """Weight c of the labeled examples as they are, beside the mixed ones, with `mixup`; the paper has none."""
     strong: bool = False
     """Train on strongly augmented views of the unlabeled examples towards the targets of the weak ones, with `meta`."""
+    strong_labeled: bool = False
+    """Augment the labeled examples strongly where they are trained on as they are; g and mixup see them weakly so."""
 
     @property
     def traits(self) -> Traits:
         targets = self.meta or self.mixup
         strong = ("strong",) if self.strong and self.meta else ()
         return Traits(
-            views=("weak", *strong), student_view=len(strong), guesses=targets, soft_targets=targets,
-            adapts_targets=True, mixes_batches=self.mixup,
+            views=("weak", *strong), labeled_views=("weak", "strong") if self.strong_labeled else ("weak",),
+            student_view=len(strong), guesses=targets, soft_targets=targets, adapts_targets=True,
+            mixes_batches=self.mixup,
         )  # fmt: skip
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
@@ -113,7 +116,7 @@ class MetaGradient(Method):
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         if not self.traits.guesses:
             return {}
-        (x,), u = batch.labeled, batch.unlabeled[0]
+        x, u = batch.labeled[0], batch.unlabeled[0]
         adapts = self.meta and clock.step % self.meta_every == 0
         beta = (clock.lr if self.beta == "lr" else self.beta) if adapts else 0.0
         rows = math.ceil(self.meta_labeled * len(x))
@@ -127,7 +130,7 @@ class MetaGradient(Method):
         return {"targets": targets}
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
-        (x,), u, y = batch.labeled, batch.unlabeled[0], batch.labels
+        (x, *_), as_it_is, u, y = batch.labeled, batch.labeled[-1], batch.unlabeled[0], batch.labels
         terms: Terms = {}
         if self.mixup:
             targets = guess["targets"]
@@ -138,10 +141,10 @@ class MetaGradient(Method):
             terms["mixed"] = soft_cross_entropy(logits, mixed)
             if self.clean:
                 with clock.masks("clean"):
-                    terms["labeled"] = self.clean * F.cross_entropy(net(x), y)
+                    terms["labeled"] = self.clean * F.cross_entropy(net(as_it_is), y)
         elif self.labeled_term:
             with clock.masks("labeled"):
-                terms["labeled"] = F.cross_entropy(net(x), y)
+                terms["labeled"] = F.cross_entropy(net(as_it_is), y)
         if self.meta:
             with clock.masks("unlabeled"):
                 prediction = net(batch.unlabeled[self.traits.student_view]).softmax(1)
