@@ -6,6 +6,7 @@ plays no role, and no table uses the seeds.
     python benchmarks/choices.py fields svhn@1000    # each row's own fields, as many runs for each, a quarter as long
     python benchmarks/choices.py fields digits@40
     python benchmarks/choices.py beyond svhn@1000    # what could be better than the paper's, a quarter as long
+    python benchmarks/choices.py beyond svhn@1000 --steps 2000
 
 Chosen fields go to `experiments/scales/tuned.json`, which the plans read; the others print their table and keep it in
 `docs/results/choices.json`. Runs that are finished are not repeated."""
@@ -30,6 +31,7 @@ from semigrad.experiments.scales.tuned import TUNED_FILE
 from semigrad.folder.metrics import TRAINING_ERROR, read_metrics
 from semigrad.folder.run_folder import METRICS
 from semigrad.run import Run
+from semigrad.settings.fields import Count
 from semigrad.settings.recipes import Layer
 from semigrad.training.parallel import train_all
 from semigrad.training.timing import seconds_of_steps
@@ -53,6 +55,8 @@ class Options:
     """The data and labels."""
     only: tuple[str, ...] = ()
     """Only these rows or networks; none: all of them."""
+    steps: Count | None = None
+    """Work beyond: steps of each run; none: a quarter of the scale's."""
     jobs: int = 2
     """Runs at a time, each with one thread."""
     out: Path = Path("runs/choices")
@@ -197,15 +201,15 @@ def fields(options: Options) -> None:
 
 
 def beyond(options: Options) -> None:
-    """Each with a quarter of the steps, mixing where it does as the paper has it on the data."""
+    """Mixing, where a row does, as the paper has it on the data."""
     from benchmarks.candidates import BEYOND
 
-    steps = run_for(options, method="supervised").steps // 4
+    steps = options.steps or run_for(options, method="supervised").steps // 4
     given = AS_ORIGINAL.get(column_of(DataSpec.parse(options.data)).data, {})
     chosen = {name: layer for name, layer in BEYOND.items() if not options.only or name in options.only}
     runs = {name: run_for(options, steps=steps, **mixing(layer, given)) for name, layer in chosen.items()}
     found = {name: {"error": validation_error(result)} for name, result in carry_out(options, runs).items()}
-    keep("beyond", options.data, found)
+    keep("beyond", f"{options.data}, {steps:,} steps", found)
     for name, row in found.items():
         print(f"| {name} | {row['error']:.1f} |")
 
