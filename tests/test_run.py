@@ -6,12 +6,13 @@ import json
 import numpy as np
 import pytest
 
+from semigrad.data import SOURCES
 from semigrad.errors import InputError
 from semigrad.methods import METHODS, MODIFIERS, MetaGradient, Supervised
 from semigrad.models import MLP, MODELS, CompactConv, ConvLarge, SmallConv
 from semigrad.run import Run, configure, from_layers
 from semigrad.settings import Settings
-from semigrad.settings.recipes import DEFAULTS, RECIPES
+from semigrad.settings.recipes import RECIPES
 from semigrad.training.schedule import learning_rate
 
 
@@ -88,9 +89,9 @@ def test_wrong_types_are_named(layer, words):
 
 
 def test_every_recipe_and_default_builds_a_run_without_problems():
-    for data in (*DEFAULTS, "folder", "csv"):
+    for data, source in SOURCES.items():
         for recipe in (None, *RECIPES):
-            run = configure(f"{data}:x" if data in ("folder", "csv", "imagenet") else data, recipe=recipe)
+            run = configure(f"{data}:x" if source.needs_path else data, recipe=recipe)
             assert run.problems() == []
             assert run.method.problems(run.batch, run.unlabeled_rows) == []
 

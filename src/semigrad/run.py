@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any, TypeVar, Unpack, cast
 
 from semigrad.core import Method, Modifier
-from semigrad.data import shape_of
+from semigrad.data import form_of
+from semigrad.data.dataset import Form
 from semigrad.data.given import as_dataset, word_for
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
@@ -20,7 +21,7 @@ from semigrad.models import MODELS, Model, default_model
 from semigrad.settings import Settings
 from semigrad.settings.fields import exact, refuse, type_problems
 from semigrad.settings.flags import Flags
-from semigrad.settings.recipes import DEFAULT_METHOD, DEFAULTS, OWN, RECIPES, Layer, kind_of
+from semigrad.settings.recipes import BY_KIND, OF_DATA, RECIPES, Layer, kind_of, steps_for
 
 Part = TypeVar("Part", Method, Model)
 
@@ -94,8 +95,8 @@ def configure(
     """
     dataset = None if isinstance(data, str) else as_dataset(data, flags.get("label"))
     name = with_labels(data if dataset is None else word_for(dataset), labels)
-    shape = None if dataset is None else dataset.train.shape
-    return from_layers(name, [*layers_below(name, recipe, config, shape), cast(Layer, flags)])
+    form = None if dataset is None else dataset.form
+    return from_layers(name, [*layers_below(name, recipe, config, form), cast(Layer, flags)])
 
 
 def with_labels(data: str, labels: int | str | None) -> str:
@@ -109,10 +110,10 @@ def with_labels(data: str, labels: int | str | None) -> str:
 
 
 def layers_below(
-    data: str, recipe: str | None, config: Mapping[str, Any] | None, shape: tuple[int, ...] | None = None
+    data: str, recipe: str | None, config: Mapping[str, Any] | None, form: Form | None = None
 ) -> list[Mapping[str, Any]]:
-    """What lies below the flags, lowest first; `shape` is that of an example, where it is known already."""
-    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), shape)]
+    """What lies below the flags, lowest first; `form` is that of the data, where it is known already."""
+    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), form)]
     if recipe is not None:
         if recipe not in RECIPES:
             raise InputError(unknown("recipe", recipe, RECIPES))
@@ -120,12 +121,12 @@ def layers_below(
     return [*layers, config or {}]
 
 
-def default_layer(spec: DataSpec, shape: tuple[int, ...] | None = None) -> Layer:
-    """What a data set is trained with where nothing else is said: its own defaults where it has a name here, else those
-    of its kind; the network goes by the shape of its examples."""
-    shape = shape or shape_of(spec.name, spec.path)
-    usual: Layer = {"method": {"name": DEFAULT_METHOD}, "model": {"name": default_model(shape)}}
-    return usual | DEFAULTS.get(spec.name, OWN[kind_of(shape)])
+def default_layer(spec: DataSpec, form: Form | None = None) -> Layer:
+    """What data are trained with where nothing else is said: the network by the shape of the examples, the number of
+    steps by their size, the rest by their kind; a few data sets differ."""
+    form = form or form_of(spec.name, spec.path)
+    network: Layer = {"model": {"name": default_model(form.shape)}, "steps": steps_for(form.shape, form.rows)}
+    return network | BY_KIND[kind_of(form.shape)] | OF_DATA.get(spec.name, {})
 
 
 def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:
@@ -142,20 +143,28 @@ def merge(layers: Sequence[Mapping[str, Any]]) -> tuple[Layer, list[str]]:
     """Later layers over earlier ones, and what is wrong with their names."""
     merged: Layer = {"method": {}, "model": {}}
     problems: list[str] = []
+    usual: Layer = {}  # fields of methods, should one of them be named
     known = {f.name for f in dataclasses.fields(Settings)}
     for layer in layers:
         for name, value in layer.items():
             if name in ("method", "model"):
                 table = {"name": value} if isinstance(value, str) else value
                 if isinstance(table, Mapping):
-                    merged[name] = _over(merged[name], _renamed(table, merged[name].get("name")))
+                    table = _renamed(table, merged[name].get("name"))
+                    merged[name] = _over(merged[name], table, usual if name == "method" else {})
                 else:
                     problems.append(f"{name} takes a name, or a table with a name and fields; given: {value!r}.")
             elif name in known:
                 merged[name] = _frozen(value)
+            elif name == "methods" and _are_tables(value):
+                usual |= value
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
     return merged, problems
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values())
 
 
 def _renamed(table: Mapping[str, Any], name: Any) -> Layer:
@@ -164,11 +173,12 @@ def _renamed(table: Mapping[str, Any], name: Any) -> Layer:
     return {former.get(field, field): value for field, value in table.items()}
 
 
-def _over(below: Layer, above: Mapping[str, Any]) -> Layer:
-    """Fields belong to a name: another name drops the fields below, another modifier those of the one before."""
+def _over(below: Layer, above: Mapping[str, Any], usual: Mapping[str, Layer]) -> Layer:
+    """Fields belong to a name: another name has those that are usual for it instead of the fields below, another
+    modifier drops those of the one before."""
     name = above.get("name", below.get("name"))
     if _host_of(name) != _host_of(below.get("name")):
-        return dict(above)
+        return {**usual.get(_host_of(name), {}), **above}
     tables = {key: value for key, value in below.items() if isinstance(value, Mapping)}
     kept = {key: value for key, value in tables.items() if key in str(name).split("+")}
     merged = {key: value for key, value in below.items() if key not in tables} | kept

@@ -15,7 +15,7 @@ import semigrad
 from semigrad.data import SOURCES
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.models import MODELS
-from semigrad.settings.recipes import DEFAULTS, RECIPES
+from semigrad.settings.recipes import BY_KIND, RECIPES
 from tests.small_runs import FLAGS, cli, command, metrics, weights
 
 TRAIN = ("train", "digits@40", *FLAGS, "--steps", "3")
@@ -133,7 +133,7 @@ def test_defaults_below_recipe_below_file_below_flags(tmp_path):
     layered = ("--recipe", "algorithm-2", "--config", tmp_path / "mine.toml", "--momentum", "0.7", "--gamma", "0.5")
     assert cli(*common, *layered, "--out", tmp_path / "a") == 0
     run = recorded(tmp_path / "a")
-    assert DEFAULTS["digits"]["warmup"] == 0.075
+    assert BY_KIND["images"]["warmup"] == 0.075
     assert run["warmup"] == 0.0  # the recipe over the defaults of the data
     assert (run["lr"], run["batch"], run["steps"]) == (0.05, 16, 2)  # the file over both
     assert run["momentum"] == 0.7  # the flag over the file

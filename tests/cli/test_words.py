@@ -19,12 +19,13 @@ from semigrad.models import MODELS
 from semigrad.run import configure, layers_below
 from semigrad.settings import Settings
 from semigrad.settings.fields import Range, choices, hints_of
-from semigrad.settings.recipes import DEFAULTS, RECIPES
+from semigrad.settings.recipes import RECIPES
 from tests.methods.test_laws import COMPOSITIONS
 from tests.small_runs import FLAGS, cli
 
 OWN_FILES = ["npz:x.npz", "folder:x", "csv:x.csv"]
-DATA = [*("imagenet:x@10%" if name == "imagenet" else f"{name}@40" for name in DEFAULTS), *OWN_FILES]
+NAMED = ("digits", "cifar10", "cifar100", "svhn", "svhn-extra", "imagenet")
+DATA = [*("imagenet:x@10%" if name == "imagenet" else f"{name}@40" for name in NAMED), *OWN_FILES]
 
 
 def read(words):
@@ -164,6 +165,6 @@ def test_names_that_fields_had_are_understood_and_keep_the_keys_of_runs():
     ensemble = configure("digits@40", method={"name": "temporal-ensembling", "decay": 0.7})
     assert ensemble.method.keep == 0.7
     assert ensemble.key == "06fa74abc456"  # as it was when the field was called so
-    plain = configure("digits@40", model={"name": "mlp", "norm": False})
+    plain = configure("digits@40", method="meta-gradient", model={"name": "mlp", "norm": False})
     assert plain.model.batch_norm is False
     assert plain.key == "afc6356694d1"

@@ -9,14 +9,14 @@ from torch import nn
 from semigrad import Dataset, configure
 from semigrad.estimator.defaults import steps_for
 from semigrad.estimator.plan import make_plan
-from semigrad.settings.recipes import OWN
+from semigrad.settings.recipes import BY_KIND
 from semigrad.training.work import multiplications
 from tests.estimator.tables import pictures, quick, same_weights, wine
 
 
 def test_where_no_method_is_named_it_is_the_default_for_such_rows():
     X, y, _ = wine()
-    usual = OWN["features"]["method"]
+    usual = BY_KIND["features"]["method"]
     assert same_weights(quick().fit(X, y), quick(method=usual).fit(X, y))
     assert same_weights(quick().fit(X, y), quick(method=usual["name"]).fit(X, y))
     assert not same_weights(quick().fit(X, y), quick(method={**usual, "beta": "lr"}).fit(X, y))
@@ -37,7 +37,7 @@ def test_one_table_for_everybody(tmp_path):
     (tmp_path / "x.csv").write_text("a,y\n1,0\n2,1\n")
     for data in (f"npz:{tmp_path / 'x.npz'}", f"csv:{tmp_path / 'x.csv'}", (X, y)):
         run = configure(data)
-        table = OWN["features"]
+        table = BY_KIND["features"]
         assert {name: getattr(run, name) for name in table if name not in ("method", "model")} == {
             name: value for name, value in table.items() if name not in ("method", "model")
         }

@@ -97,6 +97,7 @@ ALGORITHM_2 = {
     "ramp": 4000 / 400_000,
     "clean": 0.0,
     "strong": False,
+    "strong_labeled": False,
     "meta_labeled": 1.0,
     "meta_layers": "all",
     "meta_every": 1,

@@ -20,7 +20,7 @@ from semigrad.fitting.folds import Answers, held_out_answers
 from semigrad.fitting.looking import look_at, spec_of
 from semigrad.fitting.planning import MOST_STEPS, Plan, Wish, keep, make_plan, seconds_of, seconds_of_all, usual_place
 from semigrad.folder.saved import load_origin
-from semigrad.settings.recipes import CANDIDATES, OWN
+from semigrad.settings.recipes import BY_KIND, CANDIDATES
 from tests.classifier.conftest import stripes
 from tests.small_runs import cli
 
@@ -115,7 +115,7 @@ def test_the_plan_fills_the_time_and_not_more(wine):
 
 def test_what_is_compared_goes_by_the_wish_and_the_kind_of_data(wine):
     look, pictures = look_at(str(wine)), look_at("digits@40")
-    assert Wish().methods(look) == ("supervised", OWN["features"]["method"]["name"])
+    assert Wish().methods(look) == ("supervised", BY_KIND["features"]["method"]["name"])
     assert Wish("vat").methods(look) == ("supervised", "vat")
     assert Wish("supervised").methods(look) == ("supervised",)
     assert Wish("auto").methods(look) == ("supervised", *CANDIDATES["features"])
@@ -169,7 +169,7 @@ def test_where_every_class_has_one_label_nothing_is_compared_and_that_is_said(tm
     assert "every class has one label only" in shown.err
     assert "Nothing was compared" in shown.out
     told = json.loads((out / "fit.json").read_text())
-    assert (told["chosen"], told["folds"], told["verdicts"]) == (OWN["features"]["method"]["name"], 0, {})
+    assert (told["chosen"], told["folds"], told["verdicts"]) == (BY_KIND["features"]["method"]["name"], 0, {})
     assert "no labels were held out" in semigrad.load(out).confidence
 
 

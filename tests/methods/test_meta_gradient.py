@@ -126,6 +126,21 @@ def test_strong_views_are_trained_towards_the_labels_of_the_weak_ones():
     assert MetaGradient(strong=True).traits.views == ("weak", "strong")
 
 
+@pytest.mark.parametrize("mixup", [True, False])
+def test_strong_labeled_examples_are_those_that_are_trained_on_as_they_are(mixup):
+    """What the meta-gradient and the mixtures see stays."""
+    given = batch()
+    stronger = replace(given, labeled=(given.labeled[0], given.labeled[0].flip(1)))
+    method = MetaGradient(mixup=mixup, clean=0.7)
+    found, guess = terms(replace(method, strong_labeled=True), network(), stronger)
+    plain, labels = terms(method, network(), given)
+    assert torch.equal(guess["targets"], labels["targets"])
+    twin, weight = network(), 0.7 if mixup else 1.0
+    assert torch.allclose(found["labeled"], weight * F.cross_entropy(twin(given.labeled[0].flip(1)), given.labels))
+    assert all(torch.equal(found[name], plain[name]) for name in plain.keys() - {"labeled"})
+    assert replace(method, strong_labeled=True).traits.labeled_views == ("weak", "strong")
+
+
 def test_clean_needs_mixtures_and_strong_a_consistency_term():
     meta_only, supervised = MetaGradient(mixup=False), MetaGradient(mixup=False, meta=False)
     assert terms(replace(meta_only, clean=1.0), network())[0].keys() == terms(meta_only, network())[0].keys()

@@ -8,7 +8,7 @@ import pytest
 from semigrad.methods import METHODS, parts
 from semigrad.methods.swa import FastSWA
 from semigrad.run import Run, configure, from_layers
-from semigrad.settings.recipes import DEFAULTS, OWN, RECIPES
+from semigrad.settings.recipes import BY_KIND, OF_DATA, RECIPES
 from semigrad.settings.recipes.originals import ORIGINALS
 from semigrad.settings.recipes.paper import PAPER
 from semigrad.training.schedule import learning_rate, momentum
@@ -32,7 +32,7 @@ def test_every_original_builds_a_run_for_its_data(name):
 @pytest.mark.parametrize("name", ORIGINALS)
 def test_an_original_leaves_nothing_to_the_defaults_of_the_data(name):
     """What a data set sets for a laptop must not leak into a recipe."""
-    said = set().union(*(layer.keys() for layer in (*DEFAULTS.values(), *OWN.values())))
+    said = {"steps"}.union(*(layer.keys() for layer in (*BY_KIND.values(), *OF_DATA.values()))) - {"methods"}
     assert said | {"optimizer", "lr", "momentum", "weight_decay", "unlabeled_batch"} <= ORIGINALS[name].keys()
 
 

@@ -14,7 +14,7 @@ from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
 from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import Count, refuse, value_problems
-from semigrad.settings.recipes import DEFAULTS, OWN
+from semigrad.settings.recipes import BY_KIND, OF_DATA
 
 if TYPE_CHECKING:
     from semigrad.run import Run
@@ -188,7 +188,7 @@ def json_line(run: Run, out: Path, result: dict[str, Any]) -> dict[str, Any]:
 
 def show_common_help() -> NoReturn:
     """The options that every method has; without torch. What the data decide has no default of its own."""
-    decided = {name for layer in (*DEFAULTS.values(), *OWN.values()) for name in layer}
+    decided = {"steps", *(name for layer in (*BY_KIND.values(), *OF_DATA.values()) for name in layer)}
     groups = {"what to train": Selection, "training": Settings, "execution": Execution, "output": Output}
     shown = {
         title: [replace(o, default="by the data") if o.field in decided else o for o in options_of(part)]

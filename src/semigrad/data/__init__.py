@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semigrad.data import cifar, digits, folder, imagenet, npz, svhn, tables
-from semigrad.data.dataset import MEMORY, Dataset, Request
+from semigrad.data.dataset import MEMORY, UNSEEN, Dataset, Form, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "shape_of", "source_for"]
+__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "form_of", "open_dataset", "source_for"]
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,25 @@ class Source:
     summary: str
     needs_path: bool = False
     takes: tuple[str, ...] = ()  # which of image_size, resized_crop and label it understands
-    shape: tuple[int, ...] | None = None  # of one example, where all data of this source have it
-    look: Callable[[Path], tuple[int, ...] | None] = lambda path: None  # finds it out without reading the examples
+    form: Form = UNSEEN  # where the data of this source have one
+    look: Callable[[Path], Form] = lambda path: UNSEEN  # finds it out without reading the examples
 
 
-_COLOR_32 = (3, 32, 32)
+_CIFAR, _SVHN, _EXTRA = (Form((3, 32, 32), rows) for rows in (50_000, 73_257, 604_388))
 
 SOURCES: dict[str, Source] = {
-    "digits": Source(digits.load, "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn", shape=(1, 8, 8)),
-    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes", shape=_COLOR_32),
-    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes", shape=_COLOR_32),
-    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", shape=_COLOR_32),
-    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", shape=_COLOR_32),
+    "digits": Source(
+        digits.load, "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn", form=Form((1, 8, 8), 1297)
+    ),
+    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes", form=_CIFAR),
+    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes", form=_CIFAR),
+    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", form=_SVHN),
+    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", form=_EXTRA),
     "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True, look=npz.look),
-    "csv": Source(tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.look),
-    "parquet": Source(tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.look),
+    "csv": Source(tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.csv_form),
+    "parquet": Source(
+        tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.parquet_form
+    ),
     "folder": Source(
         folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",), look=folder.look
     ),
@@ -50,12 +54,12 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def shape_of(name: str, path: Path | None) -> tuple[int, ...] | None:
-    """The shape of one example, where it can be had without reading them; None: pictures of whatever size."""
+def form_of(name: str, path: Path | None) -> Form:
+    """What can be told of the data without reading them."""
     source = SOURCES.get(name)
     if source is None or (path is None and source.needs_path):
-        return None
-    return source.look(path) if path is not None else source.shape
+        return UNSEEN
+    return source.look(path) if path is not None else source.form
 
 
 def open_dataset(

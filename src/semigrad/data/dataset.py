@@ -99,6 +99,17 @@ class InMemory:
 
 
 @dataclass(frozen=True)
+class Form:
+    """What can be told of data without reading their examples."""
+
+    shape: tuple[int, ...] | None = None  # of one; None: pictures of whatever size
+    rows: int | None = None  # of the training part, about; None: not known
+
+
+UNSEEN = Form()
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A data set as its source read it."""
 
@@ -160,6 +171,10 @@ class Dataset:
         from semigrad.data.huggingface import huggingface_dataset
 
         return huggingface_dataset(path_or_dataset, label, image, flip, name)
+
+    @property
+    def form(self) -> Form:
+        return Form(self.train.shape, len(self.train))
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semigrad.data.dataset import Dataset, Request
+from semigrad.data.dataset import UNSEEN, Dataset, Form, Request
 from semigrad.data.given_arrays import KEYS, from_given
 from semigrad.errors import InputError, unknown
 from semigrad.reading import open_file
@@ -32,19 +32,19 @@ def load(request: Request) -> Dataset:
         raise InputError(named) from None
 
 
-def look(path: Path) -> tuple[int, ...] | None:
-    """The shape of one example, (C, H, W) or (D,), read from the header of x alone; None where there is none."""
+def look(path: Path) -> Form:
+    """The number of rows and the shape of one, (C, H, W) or (D,), read from the header of x alone."""
     try:
         with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open("x.npy") as file:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            _, *shape = read(file)[0]
+            rows, *shape = read(file)[0]
     except Exception:  # an archive from anywhere can raise almost anything
-        return None  # reading the data will say what is wrong
+        return UNSEEN  # reading the data will say what is wrong
     if len(shape) == 2:
-        return 1, *shape
+        return Form((1, *shape), rows)
     last = len(shape) == 3 and shape[-1] in (1, 3) and shape[0] not in (1, 3)
-    return (shape[2], shape[0], shape[1]) if last else tuple(shape)
+    return Form((shape[2], shape[0], shape[1]) if last else tuple(shape), rows)
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

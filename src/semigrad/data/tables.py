@@ -19,15 +19,17 @@ import numpy as np
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.cells import Table, joined, words_in
 from semigrad.data.columns import Columns, describe_columns
-from semigrad.data.dataset import Dataset, Request
+from semigrad.data.dataset import Dataset, Form, Request
 from semigrad.data.rows import table_of_rows
-from semigrad.data.table_files import read_csv, read_parquet
+from semigrad.data.table_files import lines_of_csv, read_csv, read_parquet, rows_of_parquet
 from semigrad.data.table_labels import Parts, class_numbers, spelling_notes
 from semigrad.errors import InputError, unknown
 
 LABEL_NAMES = ("label", "class", "target", "y")
 SPLIT = "split"
 READERS: dict[str, Callable[[Path], Table]] = {"csv": read_csv, "parquet": read_parquet}
+COUNTERS: dict[str, Callable[[Path], int]] = {"csv": lines_of_csv, "parquet": rows_of_parquet}
+TRAINING = ("train", "unlabeled")  # of the files of a folder
 
 
 def load_csv(request: Request) -> Dataset:
@@ -38,9 +40,21 @@ def load_parquet(request: Request) -> Dataset:
     return _load("parquet", request)
 
 
-def look(path: Path) -> tuple[int, ...]:
-    """Rows of features, whatever their number turns out to be: enough to choose a network by."""
-    return (1,)
+def csv_form(path: Path) -> Form:
+    return _form("csv", path)
+
+
+def parquet_form(path: Path) -> Form:
+    return _form("parquet", path)
+
+
+def _form(ending: str, path: Path) -> Form:
+    """Rows of features, whatever the number of these turns out to be: enough to choose a network by."""
+    files = [path / f"{part}.{ending}" for part in TRAINING] if path.is_dir() else [path]
+    try:
+        return Form((1,), sum(COUNTERS[ending](file) for file in files if file.is_file()))
+    except (InputError, OSError):
+        return Form((1,))  # reading the data will say what is wrong
 
 
 def _load(ending: str, request: Request) -> Dataset:
@@ -49,7 +63,7 @@ def _load(ending: str, request: Request) -> Dataset:
     name = f"{ending}:{path.resolve().stem}"
     if not path.is_dir():
         return from_tables(name, Parts(read(path)), request.label)
-    files = {part: path / f"{part}.{ending}" for part in ("train", "unlabeled", "test")}
+    files = {part: path / f"{part}.{ending}" for part in (*TRAINING, "test")}
     if not files["train"].is_file():
         raise InputError(
             f"{path} is a folder without train.{ending}. Give a file, or a folder with train.{ending} and, if wanted, "

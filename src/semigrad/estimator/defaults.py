@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semigrad.settings.recipes import Layer
+from semigrad.settings.recipes import PASSES, Layer
 
 ALWAYS: Layer = {"include_labeled": True}
 """Labeled rows are in the unlabeled pool too: so there is one where every row has a label, as scikit-learn's tools may
@@ -11,8 +11,8 @@ give them, and it is not of a single row where all but one have."""
 NETWORKS: dict[str, Layer] = {"linear": {"name": "mlp", "depth": 0}}
 """Networks that have a name of their own here, beside those of `MODELS`."""
 
-PASSES, FEWEST, MOST = 40, 150, 1500
-"""Steps: so many passes over the rows, within these bounds, and ..."""
+FEWEST, MOST = 150, 1500
+"""Steps: as many passes over the rows as `train` makes, within closer bounds, and ..."""
 WORK = 1.5e9
 """... not more than this over the multiplications for one example, so that large networks take fewer steps."""
 

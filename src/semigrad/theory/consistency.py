@@ -89,7 +89,7 @@ class Shares:
 
 def measure(drop: float, *, steps: int, every: int) -> Shares:
     """The meta-gradient method with its defaults on digits with 40 labels; `drop` is the network's dropout."""
-    run = configure("digits@40", model={"name": "small-conv", "drop": drop}, steps=steps)
+    run = configure("digits@40", method="meta-gradient", model={"name": "small-conv", "drop": drop}, steps=steps)
     at, rows, cosines, residual = [], [], [], 0.0
     for training, batch in watch(run, every):
         rate = training.clock(training.done).lr

@@ -47,7 +47,9 @@ class Course:
 
 def follow(network: str, weight_decay: float, *, steps: int, every: int, sample: int) -> Course:
     """The meta-gradient method with its defaults on digits with 40 labels."""
-    run = configure("digits@40", model=NETWORKS[network], steps=steps, weight_decay=weight_decay)
+    run = configure(
+        "digits@40", method="meta-gradient", model=NETWORKS[network], steps=steps, weight_decay=weight_decay
+    )
     rows = [_look(training, sample) for training, _ in watch(run, every, _dataset(run, network))]
     columns = [tuple(column) for column in zip(*rows, strict=True)]
     at, jacobian, lipschitz, weights, errors = columns
