@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from semigrad.cli.demo import ROWS
 from semigrad.core.statistics import summarize
 from semigrad.errors import InputError
 from semigrad.report.comparison import comparison_picture, comparison_table
@@ -45,13 +46,13 @@ def test_the_demo_and_the_demo_again(tmp_path, monkeypatch, capsys):
     arguments = ("demo", "--steps", "3", "--seeds", "2", "--out", tmp_path / "demo")
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
-    for row in ("labeled-only", "meta-gradient"):
+    for row in ROWS:
         folders = [tmp_path / "demo" / f"{row}-seed{seed}" for seed in (0, 1)]
         found = [json.loads((folder / "result.json").read_text())["error"] for folder in folders]
         assert re.search(rf"{row}\s*│\s*{re.escape(str(summarize(found)))}", done.stdout)
     assert "Picture: " in done.stdout
     assert (tmp_path / "demo" / "demo.png").exists()
-    assert done.stderr.count("% test error") == 4
+    assert done.stderr.count("% test error") == 2 * len(ROWS)
     started = time.monotonic()
     assert cli(*arguments) == 0  # finished runs are used again
     assert time.monotonic() - started < 3
