@@ -16,9 +16,10 @@ from torch import nn
 from semigrad.cli import report
 from semigrad.cli.words import command_of
 from semigrad.errors import InputError
+from semigrad.fitting.fit import FIT
 from semigrad.report.page import run_page
 from semigrad.report.parts.inside import look_inside
-from semigrad.report.parts.run import PREPARATION, curves
+from semigrad.report.parts.run import HELPED, PREPARATION, curves
 from semigrad.report.provenance import headline
 from semigrad.run import configure
 from tests.cli.test_words import read
@@ -110,6 +111,34 @@ def test_the_errors_are_named_and_the_interval_is_the_tests(finished):
     assert sorted(names) == [
         "labeled training examples", "test", "test, after training, 95 % interval", "validation",
     ]  # fmt: skip
+
+
+VERDICT = {"examples": 40, "labeled_only": 20.0, "method": 7.5, "difference": -12.5, "half": 9.5, "comparisons": 1}
+
+
+def test_what_was_compared_on_labels_held_out_comes_first(finished, tmp_path):
+    """As `fit` leaves it."""
+    folder = shutil.copytree(finished, tmp_path / "fitted")
+    (folder / FIT).write_text(json.dumps({"verdicts": {"<b>mine</b>": VERDICT}, "chosen": "<b>mine</b>"}))
+    page = run_page(folder).read_text()
+    assert page.index(HELPED) < page.index("How training went")
+    assert "The unlabeled data helped: -12.5 ± 9.5 points over 40 held-out labels" in page
+    assert "&lt;b&gt;mine" in page
+    assert "<b>mine" not in page
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"verdicts": {}, "chosen": "vat"}, "Nothing was compared"),
+        ({"verdicts": {"vat": {**VERDICT, "half": "much"}}, "chosen": "vat"}, "left out, because of a fault"),
+        ([1, 2], "left out"),
+    ],
+)
+def test_where_nothing_was_compared_or_the_file_is_damaged_the_page_says_so(finished, tmp_path, content, words):
+    folder = shutil.copytree(finished, tmp_path / "fitted")
+    (folder / FIT).write_text(json.dumps(content))
+    assert words in run_page(folder).read_text()
 
 
 def test_steps_before_training_are_explained():

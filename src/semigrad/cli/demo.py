@@ -18,7 +18,7 @@ ROWS = {"labeled-only": "supervised", "meta-gradient": "meta-gradient", "meta-ma
 
 @dataclass(frozen=True)
 class Options:
-    """Labeled-only, the paper's method and the default on digits with 40 labels: a table and a picture in two minutes."""
+    """Labeled-only, the paper's method and the default on digits with 40 labels: a table and a picture in minutes."""
 
     out: Path = Path("runs/demo")
     """Where the runs and the picture go; finished runs found there are used again."""

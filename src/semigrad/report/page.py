@@ -16,6 +16,7 @@ import semigrad
 from semigrad.errors import InputError
 from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
+from semigrad.fitting.fit import FIT
 from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
@@ -82,6 +83,8 @@ def _run_context(folder: Path, run: Run) -> dict[str, Any]:
     result = here.result() if here.finished else {}
     sections = [whole("curves", "How training went", lambda: run_parts.curves(lines, result))]
     inside, other_data = _look(folder, run, sections[0])
+    if here[FIT].exists():
+        sections.insert(0, whole("held-out", run_parts.HELPED, lambda: run_parts.held_out(read_json(here[FIT]))))
     sentence, command = again(run, content.get("own_network"), other_data)
     classes = _classes(here, inside)
     sections.append(whole("answers", "Answers on the test part", lambda: run_parts.answers(result, inside, classes)))

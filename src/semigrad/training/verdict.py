@@ -3,7 +3,9 @@ trained on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,12 @@ class Verdict:
     difference: float  # method − labeled-only: below 0 the method is better
     half: float
     comparisons: int = 1  # that were made at a time: together, not each alone, they are wrong in 5 % of all cases
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Verdict:
+        """As it stands in a file."""
+        figures = {name: float(written[name]) for name in ("labeled_only", "method", "difference", "half")}
+        return cls(examples=int(written["examples"]), comparisons=int(written["comparisons"]), **figures)
 
     @property
     def helped(self) -> bool | None:

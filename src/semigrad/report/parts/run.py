@@ -18,11 +18,34 @@ from semigrad.report.parts.inside import Inside, map_features
 from semigrad.report.parts.pictures import Picture, least_sure, surest, surest_mistakes
 from semigrad.report.parts.section import Section, attempt
 from semigrad.training.evaluate import Confusion, calibration_error, entries_of, reliability
+from semigrad.training.verdict import Verdict
 
 Lines = Sequence[Mapping[str, Any]]
+HELPED = "Whether the unlabeled data helped"
 PREPARATION = "Steps up to 0 are the method's preparation, before training proper."
 HISTOGRAM_CLASSES = 25
 LINE_POINTS = 200
+
+
+def held_out(fitted: Mapping[str, Any]) -> Section:
+    """What `fit` compared: every method on labels that it was not trained on."""
+    section = Section("held-out", HELPED)
+    verdicts = {str(name): Verdict.of(given) for name, given in fitted["verdicts"].items()}
+    if not verdicts:
+        section.missing.append("Nothing was compared: no class has two labels, one of which could be held out.")
+        return section
+    first = next(iter(verdicts.values()))
+    rows = [(Cell("labeled-only"), number(first.labeled_only, ".1f"), Cell(""), Cell(""))]
+    for name, each in verdicts.items():
+        change = f"{each.difference:+.1f} ± {each.half:.1f}".replace("-", "−")
+        rows.append((Cell(name), number(each.method, ".1f"), Cell(change), Cell(each.sentence)))
+    header = ("method", "wrong, %", "to labeled-only", "what that says")
+    section.lead.append((f"{first.examples:,} labels, each held out once", Table(header, rows)))
+    section.notes.append(
+        "Cross-validation over the labels: every model was trained without the labels it was asked about. The model of "
+        f"this page is {fitted['chosen']}, trained on all of them."
+    )
+    return section
 
 
 def curves(lines: Lines, result: Mapping[str, Any]) -> Section:
