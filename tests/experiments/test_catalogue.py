@@ -12,7 +12,7 @@ from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS, SCALES, find_experiment
 from semigrad.experiments.experiment import Column, make_run
 from semigrad.experiments.scales.sources import data
-from semigrad.methods import METHODS, MODIFIERS
+from semigrad.methods import METHODS, MODIFIERS, MetaMatch
 from semigrad.run import configure
 
 TABLES = {
@@ -238,7 +238,8 @@ def test_the_curves_of_pictures_are_of_runs_of_table3(scale):
 def test_what_a_scale_has_beside_the_rows_of_the_paper_comes_last():
     experiment = EXPERIMENTS["table1"]
     assert experiment.rows_at("laptop") == experiment.rows_at("paper") == experiment.rows
-    assert experiment.rows_at("overnight") == (*experiment.rows, "Labeled-Only (strong)", "MixMatch", "FixMatch")
+    beyond = ("Labeled-Only (strong)", "MixMatch", "FixMatch", "Meta-Match")
+    assert experiment.rows_at("overnight") == (*experiment.rows, *beyond)
     beside = {cell.row: cell.run.to_dict()["method"] for cell in experiment.cells("overnight", 1)}
     assert beside["Labeled-Only (strong)"] == {**beside["Labeled-Only"], "strong": True}
 
@@ -265,6 +266,8 @@ def test_the_ablation_turns_meta_and_mixup_on_and_off():
         for cell in EXPERIMENTS["table4"].cells(scale, 1):
             if cell.row.startswith("Labeled-Only"):
                 assert cell.run.method_name == "supervised"
+            elif cell.row == "Meta-Match":
+                assert cell.run.method == MetaMatch()  # as by default
             else:
                 method = cell.run.to_dict()["method"]
                 assert (method["meta"], method["mixup"]) == ("Meta" in cell.row, "Mix-Up" in cell.row)

@@ -10,7 +10,7 @@ from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_n
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
 from semigrad.experiments.scales import laptop, overnight, paper, smoke
-from semigrad.experiments.scales.miniature import NO_META_STEP
+from semigrad.experiments.scales.miniature import META_MATCH, NO_META_STEP, STRONG
 from semigrad.settings.recipes import Layer
 
 _MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "overnight": overnight, "paper": paper}
@@ -89,6 +89,9 @@ TABLE4 = Experiment(
         (published.BOTH, published.MIXUP),
         (published.BOTH, published.META),
         (published.BOTH, NO_META_STEP),
+        (META_MATCH, LABELED_ONLY),
+        (META_MATCH, STRONG),
+        (META_MATCH, published.BOTH),
     ),
 )
 

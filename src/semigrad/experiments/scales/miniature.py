@@ -13,7 +13,7 @@ from semigrad.experiments.scales.tuned import Chosen
 from semigrad.settings.recipes import Layer
 
 STRONG, NO_META_STEP = "Labeled-Only (strong)", "Meta + Mix-Up (beta 0)"
-MIXMATCH, FIXMATCH = "MixMatch", "FixMatch"
+MIXMATCH, FIXMATCH, META_MATCH = "MixMatch", "FixMatch", "Meta-Match"
 
 METHODS_OF_ROWS: dict[str, Layer] = {
     LABELED_ONLY: {"name": "supervised"},
@@ -42,6 +42,7 @@ METHODS_OF_ROWS: dict[str, Layer] = {
     NO_META_STEP: {"name": "meta-gradient", "beta": 0.0},
     MIXMATCH: {"name": "mixmatch"},
     FIXMATCH: {"name": "fixmatch"},
+    META_MATCH: {"name": "meta-match"},
 }
 """Those of the paper, and what small scales put beside them."""
 
