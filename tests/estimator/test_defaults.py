@@ -7,7 +7,7 @@ import pytest
 from torch import nn
 
 from semigrad import Dataset, configure
-from semigrad.estimator.defaults import steps_for
+from semigrad.estimator.defaults import quick_steps_for
 from semigrad.estimator.plan import make_plan
 from semigrad.settings.recipes import BY_KIND
 from semigrad.training.work import multiplications
@@ -46,12 +46,12 @@ def test_one_table_for_everybody(tmp_path):
 
 
 def test_steps_grow_with_the_rows_and_end_where_seconds_end():
-    few, some, many = (steps_for(rows, 64, 5_000) for rows in (50, 1_000, 1_000_000))
+    few, some, many = (quick_steps_for(rows, 64, 5_000) for rows in (50, 1_000, 1_000_000))
     assert few < some < many
-    assert steps_for(10_000_000, 64, 5_000) == many
-    assert steps_for(1_000_000, 64, 6_000_000) < many
-    assert steps_for(1_000_000, 64, 10**12) == few
-    assert steps_for(1_000_000, 64, 0) == many
+    assert quick_steps_for(10_000_000, 64, 5_000) == many
+    assert quick_steps_for(1_000_000, 64, 6_000_000) < many
+    assert quick_steps_for(1_000_000, 64, 10**12) == few
+    assert quick_steps_for(1_000_000, 64, 0) == many
 
 
 def test_the_work_of_ones_own_network_is_counted_by_hand():

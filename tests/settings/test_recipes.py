@@ -38,7 +38,13 @@ def test_an_original_leaves_nothing_to_the_defaults_of_the_data(name):
 
 def test_no_name_is_given_twice():
     assert not PAPER.keys() & ORIGINALS.keys()
-    assert {**PAPER, **ORIGINALS} == RECIPES
+    assert {"best": BY_KIND["images"], **PAPER, **ORIGINALS} == RECIPES
+
+
+@pytest.mark.parametrize("data", ["digits@40", "cifar10@4000", "svhn@1000", "csv:none.csv"])
+def test_the_best_recipe_is_what_is_done_anyway(data):
+    assert configure(data, recipe="best").method == configure(data).method
+    assert configure(data, recipe="best").method_name == "meta-match"
 
 
 def test_every_published_method_has_a_recipe():

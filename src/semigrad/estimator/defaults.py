@@ -17,7 +17,7 @@ WORK = 1.5e9
 """... not more than this over the multiplications for one example, so that large networks take fewer steps."""
 
 
-def steps_for(rows: int, batch: int, multiplications: int) -> int:
+def quick_steps_for(rows: int, batch: int, multiplications: int) -> int:
     """Steps for so many rows and a network of this size: the same on every machine."""
     wanted = min(PASSES * rows // batch, WORK // max(multiplications, 1), MOST)
     return int(max(wanted, FEWEST))

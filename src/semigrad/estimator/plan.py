@@ -17,7 +17,7 @@ from semigrad.core import Method
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.errors import InputError
-from semigrad.estimator.defaults import ALWAYS, NETWORKS, steps_for
+from semigrad.estimator.defaults import ALWAYS, NETWORKS, quick_steps_for
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import METRICS, RunFolder
 from semigrad.folder.saved import load_model
@@ -54,7 +54,7 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     own = network if isinstance(network, nn.Module) else None
     if "steps" not in chosen:
         size = network_size(run.model, shape, classes)[0] if own is None else multiplications(own, shape)
-        run = dataclasses.replace(run, steps=steps_for(rows, run.batch, size))
+        run = dataclasses.replace(run, steps=quick_steps_for(rows, run.batch, size))
     return Plan(run, own)
 
 
