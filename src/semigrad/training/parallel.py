@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import threading
@@ -98,6 +99,7 @@ def _is_finished(run: Run, path: Path) -> bool:
 
 def _train_one(run: Run, path: Path, device: str) -> Result:
     """Go on with what is there; where another process trains it just now, wait for what that leaves."""
+    gc.collect()  # the run before is held in cycles, its data and network with it
     while True:
         try:
             return train(run, path, resume=True, execution=Execution(device=device, threads=1))
