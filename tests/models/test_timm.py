@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_name_is_said_in_one_sentence(capsys, tmp_path):
         ("timm:", "Say which network of timm"),
         ("timm:resnet18.nowhere", "timm has no weights 'nowhere' for resnet18. Known: "),
         ("timm:hf-hub:somebody/something", "timm has no network 'hf-hub:somebody/something'"),
-        ("tim:resnet18", "There is no model 'tim:resnet18'. Did you mean 'timm:NAME'?"),
+        ("tim:resnet18", "shake-shake-26, small-conv, timm:NAME, wrn-28-2."),
     ):
         assert cli("train", "digits@40", "--model", name, "--out", tmp_path / "run") == 2
         said = capsys.readouterr().err
