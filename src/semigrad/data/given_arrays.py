@@ -19,7 +19,10 @@ from semigrad.data.dataset import Dataset
 from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
-KEYS = ("x", "y", "x_test", "y_test", "class_names", "backbone")
+KEYS = ("x", "y", "x_test", "y_test", "class_names")
+BACKBONE = "backbone"
+ARRAYS = (*KEYS, BACKBONE)
+"""With the one that `semigrad embed` writes: the network whose features x holds."""
 UNLABELED = ("", "-1")
 
 
@@ -35,7 +38,7 @@ def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, 
     pad = max(1, min(train.shape[2:]) // 8) if train.ndim == 4 else 0
     notes += lost_digits(arrays["x"], train) if train.ndim == 2 else ()
     dataset = from_arrays(name, classes, train, labels, test, test_labels, pad=pad, flip=flip, notes=notes)
-    return replace(dataset, backbone=_backbone(arrays["backbone"])) if "backbone" in arrays else dataset
+    return replace(dataset, backbone=_backbone(arrays[BACKBONE])) if BACKBONE in arrays else dataset
 
 
 def _backbone(given: np.ndarray) -> bytes:

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from semigrad.data.dataset import Dataset, Request
-from semigrad.data.given_arrays import KEYS, from_given
+from semigrad.data.given_arrays import ARRAYS, KEYS, from_given
 from semigrad.errors import InputError, unknown
 from semigrad.reading import open_file
 
@@ -27,7 +27,7 @@ def load(request: Request) -> Dataset:
     assert request.path is not None
     path = request.path
     try:
-        return from_given(f"npz:{path.stem}", read_arrays(path, KEYS))
+        return from_given(f"npz:{path.stem}", read_arrays(path, ARRAYS))
     except InputError as problem:
         named = [line if str(path) in line else f"{path}: {line}" for line in problem.problems]
         raise InputError(named) from None
@@ -59,7 +59,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                 if names == ONE_ARRAY and path.suffix == ".npy":
                     return {ONE_ARRAY[0]: archive}
                 raise InputError(f"{path} holds one array without a name; numpy.savez(path, x=..., y=...) gives names.")
-            problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in KEYS]
+            problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in ARRAYS]
             problems += (
                 [f"{path}: the array 'x' is missing."] if names == ONE_ARRAY and "x" not in archive.files else []
             )

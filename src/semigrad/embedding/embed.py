@@ -19,6 +19,7 @@ from semigrad.classifier.classifier import load
 from semigrad.core.passes import eval_mode
 from semigrad.data import SOURCES
 from semigrad.data.dataset import Dataset, Examples
+from semigrad.data.given_arrays import BACKBONE
 from semigrad.data.opening import open_data, tell_apart
 from semigrad.data.places import features_root
 from semigrad.data.split import DataSpec
@@ -137,7 +138,7 @@ def _archive(net: Network, dataset: Dataset, packed: bytes, device: torch.device
         "x": features_of(net, dataset.train, device, workers, lambda done: tell(done, total)),
         "y": dataset.labels,
         "class_names": np.array(dataset.classes),
-        "backbone": np.frombuffer(packed, np.uint8),
+        BACKBONE: np.frombuffer(packed, np.uint8),
     }
     if dataset.test is not None:
         before = len(dataset.train)
