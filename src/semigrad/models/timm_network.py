@@ -5,6 +5,7 @@ timm is an extra, and imported only where such a network is built."""
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,14 +88,18 @@ class Timm(Model):
             raise InputError(f"timm names no weights for {self.variant}. Give a file: --pretrained FILE.")
         from huggingface_hub import hf_hub_download
 
+        logger = logging.getLogger("huggingface_hub")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL)  # it tries several times, and would tell of each
         try:
             return Path(hf_hub_download(origin.hf_hub_id, FILE))
         except Exception as error:  # of the network, of the hub, of its client: there are many
-            reason = " ".join(str(error).split())[:160].rstrip(".")
             raise InputError(
-                f"The weights of timm:{self.variant} cannot be fetched from the hub ({reason}). Fetch {FILE} of "
+                f"The weights of timm:{self.variant} cannot be fetched from the hub ({_cause(error)}). Fetch {FILE} of "
                 f"{origin.hf_hub_id} where there is a connection, and give that file: --pretrained FILE."
             ) from error
+        finally:
+            logger.setLevel(level)
 
     def usual_size(self) -> int:
         """Height and width of the images that timm's weights for it were trained on."""
@@ -134,6 +139,13 @@ class Timm(Model):
 
 def _first_line(error: Exception) -> str:
     return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
+
+
+def _cause(error: BaseException) -> str:
+    """What it was that failed in the end, in a few words."""
+    while (below := error.__cause__ or error.__context__) is not None:
+        error = below
+    return " ".join(str(error).split())[:160].rstrip(".") or type(error).__name__
 
 
 def origin_of(variant: str) -> Any:
