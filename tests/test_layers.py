@@ -17,7 +17,7 @@ LAYERS = [
     {"folder"},
     {"training"},
     {"classifier", "fitting", "estimator"},
-    {"doctor", "labeling"},
+    {"doctor", "labeling", "embedding", "serving"},
     {"theory"},
     {"experiments"},
     {"cli.options"},

@@ -17,7 +17,7 @@ from semigrad.data.given import as_dataset, word_for
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
 from semigrad.methods import METHODS, MODIFIERS, parts
-from semigrad.models import MODELS, Model, default_model
+from semigrad.models import FAMILIES, MODELS, Model, Timm, default_model, known_names
 from semigrad.settings import Settings
 from semigrad.settings.fields import exact, refuse, type_problems
 from semigrad.settings.flags import Flags
@@ -27,6 +27,8 @@ Part = TypeVar("Part", Method, Model)
 
 FORMER: dict[str, dict[str, str]] = {"temporal-ensembling": {"decay": "keep"}, "mlp": {"norm": "batch_norm"}}
 """Fields that had another name when runs were recorded. The old one is understood, and stays in the key of a run."""
+IN_THE_NAME = {"host", "variant"}
+"""Fields that a record has in the name of the part: `mean-teacher+meta`, `timm:resnet18`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class Run(Settings):
         return {
             "data": self.data,
             "method": _named_method(self.method),
-            "model": _named(MODELS, self.model),
+            "model": _named_model(self.model),
             **_plain(settings),
         }
 
@@ -69,7 +71,7 @@ class Run(Settings):
 
     @property
     def model_name(self) -> str:
-        return str(_named(MODELS, self.model)["name"])
+        return str(_named_model(self.model)["name"])
 
 
 def configure(
@@ -133,7 +135,7 @@ def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:
     """Merge layers, later ones over earlier ones, and build the run; all unknown names are reported together."""
     merged, problems = merge(layers)
     method = _build_method(merged.pop("method"), problems)
-    model = _build(MODELS, "model", merged.pop("model"), problems)
+    model = _build_model(merged.pop("model"), problems)
     problems += type_problems(Settings, merged, "")
     refuse(problems)
     return Run(data=data, method=method, model=model, **exact(Settings, merged))
@@ -211,16 +213,29 @@ def _build_method(given: Layer, problems: list[str]) -> Any:
     return method
 
 
+def _build_model(given: Layer, problems: list[str]) -> Any:
+    """The named network, or the one of a family that is named behind the colon."""
+    name = str(given.get("name"))
+    family, _, variant = name.partition(":")
+    if family in FAMILIES:
+        return _build(FAMILIES, "model", {**given, "name": family}, problems, [variant])
+    if name not in MODELS:
+        problems.append(unknown("model", name, known_names()))
+        return None
+    return _build(MODELS, "model", given, problems)
+
+
 def _build(
-    table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], hosts: Sequence[Method | None] = ()
+    table: Mapping[str, type[Part]], kind: str, given: Layer, problems: list[str], hosts: Sequence[Any] = ()
 ) -> Any:
-    """The named part with its fields, a modifier on its host; None where something is wrong with either."""
+    """The named part with its fields, a modifier on its host, a network of a family by its variant; None where
+    something is wrong with either."""
     name = given.get("name")
     if not isinstance(name, str) or name not in table:
         problems.append(unknown(kind, str(name), table))
         return None
     fields = {field: _frozen(value) for field, value in given.items() if field != "name"}
-    known = {f.name for f in dataclasses.fields(table[name])} - {"host"}
+    known = {f.name for f in dataclasses.fields(table[name])} - IN_THE_NAME
     wrong = [unknown(f"field of {kind} {name} called", field, known) for field in fields if field not in known]
     wrong += type_problems(table[name], fields, f"{kind} {name}: ")
     if not wrong and None not in hosts:
@@ -242,6 +257,13 @@ def _named_method(method: Method) -> dict[str, Any]:
     return table
 
 
+def _named_model(model: Model) -> dict[str, Any]:
+    if not isinstance(model, Timm):
+        return _named(MODELS, model)
+    table = _named(FAMILIES, model)
+    return {**table, "name": f"{table['name']}:{model.variant}"}
+
+
 def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
     names = {cls: name for name, cls in table.items()}
     if type(part) not in names:
@@ -249,13 +271,13 @@ def _named(table: Mapping[str, type[Part]], part: Part) -> dict[str, Any]:
         raise InputError(
             f"{type(part).__name__} has no name for the record. Give it one: {home}['my-name'] = {type(part).__name__}."
         )
-    fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.name != "host"}
+    fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(part) if f.name not in IN_THE_NAME}
     return {"name": names[type(part)], **_plain(fields)}
 
 
 def _chosen(part: Any, cls: type | None = None) -> dict[str, Any]:
     """The fields of a dataclass (of its base `cls`) that do not have their default, as JSON reads them back."""
-    fields = [f for f in dataclasses.fields(cls or part) if f.name != "host"]
+    fields = [f for f in dataclasses.fields(cls or part) if f.name not in IN_THE_NAME]
     return _plain({f.name: getattr(part, f.name) for f in fields if getattr(part, f.name) != f.default})
 
 

@@ -14,7 +14,7 @@ import pytest
 import semigrad
 from semigrad.data import SOURCES
 from semigrad.methods import METHODS, MODIFIERS
-from semigrad.models import MODELS
+from semigrad.models import FAMILIES, MODELS
 from semigrad.settings.recipes import BY_KIND, RECIPES
 from tests.small_runs import FLAGS, cli, command, metrics, weights
 
@@ -107,7 +107,7 @@ def test_without_json_there_is_none(tmp_path, capsys):
     ("what", "names"),
     [
         ("methods", [*METHODS, *(f"HOST+{name}" for name in MODIFIERS)]),
-        ("models", MODELS),
+        ("models", [*MODELS, *(f"{family}:NAME" for family in FAMILIES)]),
         ("recipes", RECIPES),
         ("data", [name + ":PATH" * source.needs_path for name, source in SOURCES.items()]),
     ],

@@ -76,6 +76,7 @@ APPENDIX = {
     "image_size": None,
     "resized_crop": False,
     "start_from": None,
+    "pretrained": None,
 }
 NOT_FOR_IMAGES = {"feature_noise", "feature_dropout", "feature_mask", "label"}
 WEIGHT_DECAY = {"SVHN@1000": 5e-5, "CIFAR-10@4000": 1e-4, "CIFAR-100@10000": 1e-4}

@@ -15,6 +15,7 @@ from torch import nn
 from semigrad.classifier.inputs import Part, parts_of
 from semigrad.data.dataset import ready
 from semigrad.errors import InputError
+from semigrad.folder.backbone import on_backbone
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import Form, load_weights
 from semigrad.training.calibration import FEWEST, warmed
@@ -103,5 +104,7 @@ def load(path: Path | str, device: str = "auto") -> Classifier:
         if not (folder / name).is_file():
             raise InputError(f"{folder} holds no trained model: there is no {name} in it. Give the folder of a run.")
     net, form = load_weights(folder)
+    if form.backbone is not None:
+        net, form = on_backbone(net, form, folder)
     place = pick_device(device)
     return Classifier(net.eval().to(place), form, place)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from semigrad.classifier.card import model_card
 from semigrad.classifier.classifier import Classifier, load
 from semigrad.errors import InputError
+from semigrad.folder.backbone import BACKBONE
 from semigrad.folder.files import make_folder, write_json, write_whole
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import load_origin
@@ -30,7 +31,6 @@ from semigrad.settings.fields import refuse
 EXAMPLES = 200  # that are compared
 LARGEST_DIFFERENCE = 1e-4  # of a probability
 CARD = "README.md"
-HUB = (CONFIG, MODEL, CARD)
 FACTS = "export.json"
 
 Answers = Callable[[np.ndarray], np.ndarray]
@@ -110,6 +110,8 @@ def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, bool]:
     evenly; noise where the data cannot be had."""
     try:
         dataset = load_origin(run).dataset
+        if dataset.train.shape != model.form.shape:
+            raise InputError("The run was trained on features of what the model takes.")
     except (InputError, OSError):
         rng = np.random.default_rng(0)
         if len(model.form.shape) == 3:
@@ -192,8 +194,9 @@ def write_folder(run: Path, model: Classifier, out: Path) -> Answers:
     """config.json, model.safetensors and README.md, the card; `semigrad.load` reads it."""
     make_folder(out)
     card = model_card(run, model).encode()
-    for name in HUB:
-        write_whole(out / name, card if name == CARD else (run / name).read_bytes())
+    write_whole(out / CARD, card)
+    for name in (CONFIG, MODEL, *([BACKBONE] if model.form.backbone else [])):
+        write_whole(out / name, (run / name).read_bytes())
     again = load(out, "cpu")
     return lambda examples: original(again, examples)
 

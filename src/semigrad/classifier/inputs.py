@@ -3,6 +3,7 @@ them, some at a time: of pictures in files there may be any number."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from semigrad.data import given_arrays
+from semigrad.data import given_arrays, pictures
 from semigrad.data.album import images_as, read_as
 from semigrad.data.npz import ONE_ARRAY, read_arrays
 from semigrad.data.pictures import find, is_picture
@@ -111,6 +112,15 @@ def from_images(images: Sequence[Image.Image], form: Form) -> Iterator[Part]:
     """Pictures that are open already, by their numbers from 0; seen as those in files are."""
     channels, size = picture_form(form)
     return rows(images_as(images, channels, size, form.seen))
+
+
+def from_bytes(content: bytes, form: Form) -> Part:
+    """A picture that came as the bytes of a file; raises what reading it raises."""
+    channels, size = picture_form(form)
+    with pictures.quiet():
+        picture = pictures.decode(io.BytesIO(content), gray=channels == 1, enough=round(2 * size / form.seen))
+        pixels = pictures.cut(picture, pictures.centered(*picture.size, form.seen), size)
+    return Part(["0"], torch.from_numpy(pixels[None].copy()))
 
 
 def picture_form(form: Form) -> tuple[int, int]:

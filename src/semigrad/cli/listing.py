@@ -55,9 +55,9 @@ def entries(what: str) -> dict[str, str]:
         from semigrad.data import SOURCES
 
         return {name + (":PATH" if s.needs_path else ""): s.summary for name, s in SOURCES.items()}
-    from semigrad.models import MODELS
+    from semigrad.models import known_names, model_class
 
-    return {name: _summary(cls) for name, cls in MODELS.items()}
+    return {name: _summary(cls) for name in known_names() if (cls := model_class(name))}
 
 
 def _summary(cls: type) -> str:

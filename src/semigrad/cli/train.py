@@ -210,7 +210,7 @@ def show_help_on(run: Run, chosen: Selection) -> NoReturn:
     for name, modifier in zip(names[1:], modifiers, strict=True):
         groups[f"modifier {name}"] = options_of(modifier, f"{name}.", without=("host",))
     groups |= {
-        f"network {run.model_name}": options_of(run.model, "model."),
+        f"network {run.model_name}": options_of(run.model, "model.", without=("variant",)),
         "training": options_of(run, without=("data", "method", "model")),
         "execution": options_of(Execution),
         "output": options_of(Output),

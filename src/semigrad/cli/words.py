@@ -24,7 +24,7 @@ from semigrad.cli.options import (
     write_word,
 )
 from semigrad.methods import METHODS, MODIFIERS
-from semigrad.models import MODELS
+from semigrad.models import FAMILIES, MODELS, model_class
 from semigrad.run import Run, layers_below, merge
 from semigrad.settings import Settings
 from semigrad.settings.recipes import Layer
@@ -40,7 +40,7 @@ def take_train_apart(words: Sequence[str], common: Iterable[Option]) -> Line:
     every = [*common, *options_of(Settings)]
     every += [option for name in METHODS for option in method_options(name)]
     every += [option for name in MODIFIERS for option in modifier_options(name)]
-    every += [option for name in MODELS for option in model_options(name)]
+    every += [option for name in (*MODELS, *FAMILIES) for option in model_options(name)]
     return take_apart(words, {option.name for option in every if option.is_switch})
 
 
@@ -53,7 +53,7 @@ def modifier_options(name: str) -> list[Option]:
 
 
 def model_options(name: str) -> list[Option]:
-    return options_of(MODELS[name], MODEL)
+    return options_of(model_class(name), MODEL, without=("variant",))
 
 
 def layer_of(line: Line, below: Sequence[Mapping[str, Any]], common: Sequence[Option], problems: list[str]) -> Layer:
@@ -64,7 +64,7 @@ def layer_of(line: Line, below: Sequence[Mapping[str, Any]], common: Sequence[Op
     chosen, _ = merge([*below, layer])
     host, *modifiers = str(chosen["method"].get("name")).split("+")
     model = str(chosen["model"].get("name"))
-    if host not in METHODS or model not in MODELS or not MODIFIERS.keys() >= set(modifiers):
+    if host not in METHODS or model_class(model) is None or not MODIFIERS.keys() >= set(modifiers):
         return layer
     if {option.field for option in method_options(host)} & set(modifiers):
         return layer  # a field and a modifier of one name: such a method is refused whatever the fields are
@@ -102,7 +102,7 @@ def _owners(name: str) -> list[str]:
     tables = (
         (METHODS, method_options, ""),
         (MODIFIERS, modifier_options, "HOST+"),
-        (MODELS, model_options, "network "),
+        ({**MODELS, **FAMILIES}, model_options, "network "),
     )
     return [
         f"{prefix}{owner}"

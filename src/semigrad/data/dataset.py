@@ -126,6 +126,7 @@ class Dataset:
     notes: tuple[str, ...] = ()  # what a reader of the record should know ("3 unreadable images skipped")
     seen: float = 1.0  # side of the middle square that is looked at, as a share of a picture's shorter edge
     columns: Columns | None = None  # how the columns of a table became features
+    backbone: bytes | None = None  # the network whose features these are, as `folder.backbone` packs it
 
     @staticmethod
     def from_arrays(

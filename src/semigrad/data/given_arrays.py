@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
+BACKBONE = "backbone"
+ARRAYS = (*KEYS, BACKBONE)
+"""With the one that `semigrad embed` writes: the network whose features x holds."""
 UNLABELED = ("", "-1")
 
 
@@ -33,7 +37,14 @@ def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, 
         raise InputError(f"an example is {train.shape[1:]} in x, but {test.shape[1:]} in x_test.")
     pad = max(1, min(train.shape[2:]) // 8) if train.ndim == 4 else 0
     notes += lost_digits(arrays["x"], train) if train.ndim == 2 else ()
-    return from_arrays(name, classes, train, labels, test, test_labels, pad=pad, flip=flip, notes=notes)
+    dataset = from_arrays(name, classes, train, labels, test, test_labels, pad=pad, flip=flip, notes=notes)
+    return replace(dataset, backbone=_backbone(arrays[BACKBONE])) if BACKBONE in arrays else dataset
+
+
+def _backbone(given: np.ndarray) -> bytes:
+    if given.dtype != np.uint8 or given.ndim != 1:
+        raise InputError("backbone is an array of bytes that semigrad embed writes; leave it out of your own.")
+    return given.tobytes()
 
 
 def as_array(value: Any) -> np.ndarray:

@@ -1,7 +1,8 @@
 """`npz:PATH`: arrays x, y and, if wanted, x_test, y_test and class_names, as numpy.savez writes them.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled.
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled. `semigrad embed` adds
+backbone, the network whose features x holds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from semigrad.data.dataset import UNSEEN, Dataset, Form, Request
-from semigrad.data.given_arrays import KEYS, from_given
+from semigrad.data.given_arrays import ARRAYS, KEYS, from_given
 from semigrad.errors import InputError, unknown
 from semigrad.reading import open_file
 
@@ -26,7 +27,7 @@ def load(request: Request) -> Dataset:
     assert request.path is not None
     path = request.path
     try:
-        return from_given(f"npz:{path.stem}", read_arrays(path, KEYS))
+        return from_given(f"npz:{path.stem}", read_arrays(path, ARRAYS))
     except InputError as problem:
         named = [line if str(path) in line else f"{path}: {line}" for line in problem.problems]
         raise InputError(named) from None
@@ -58,7 +59,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                 if names == ONE_ARRAY and path.suffix == ".npy":
                     return {ONE_ARRAY[0]: archive}
                 raise InputError(f"{path} holds one array without a name; numpy.savez(path, x=..., y=...) gives names.")
-            problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in KEYS]
+            problems = [f"{path}: {unknown('array', key, KEYS)}" for key in archive.files if key not in ARRAYS]
             problems += (
                 [f"{path}: the array 'x' is missing."] if names == ONE_ARRAY and "x" not in archive.files else []
             )

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -78,8 +79,8 @@ def head(image: Image.Image) -> Head:
     return *image.size, _gray(image)
 
 
-def decode(path: str, gray: bool = False, enough: int | None = None) -> Image.Image:
-    """The picture, upright, as 8-bit gray or RGB.
+def decode(path: str | BinaryIO, gray: bool = False, enough: int | None = None) -> Image.Image:
+    """The picture in a file, upright, as 8-bit gray or RGB.
 
     A JPEG may be decoded at a half, a quarter or an eighth of its size, as long as both edges keep `enough` pixels."""
     with _opened(path) as image:
@@ -112,8 +113,8 @@ def centered(width: int, height: int, share: float = 1.0) -> Box:
     return left, top, left + side, top + side
 
 
-def _opened(path: str) -> Image.Image:
-    if not os.path.isfile(path):  # opening a pipe would wait for ever
+def _opened(path: str | BinaryIO) -> Image.Image:
+    if isinstance(path, str) and not os.path.isfile(path):  # opening a pipe would wait for ever
         raise OSError("not a file")
     try:
         image = Image.open(path, formats=FORMATS)

@@ -17,6 +17,11 @@ def data_root() -> Path:
     return _cache_folder() / "semigrad"
 
 
+def features_root() -> Path:
+    """Where features of frozen networks are kept."""
+    return _cache_folder() / "semigrad" / "features"
+
+
 def _cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"

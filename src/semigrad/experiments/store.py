@@ -121,6 +121,8 @@ def portable(run: Run) -> Run:
     machine."""
     if run.start_from is not None:
         run = dataclasses.replace(run, start_from=os.path.basename(os.path.abspath(run.start_from)))
+    if run.pretrained is not None:
+        run = dataclasses.replace(run, pretrained=os.path.basename(run.pretrained))
     spec = DataSpec.parse(run.data)
     if spec.path is None:
         return run

@@ -66,6 +66,7 @@ class Form:
     temperature: float | None = None  # of the logits, for honest confidence; None: too few labels were held out
     columns: Columns | None = None  # how rows of a table become features
     held_out: int | None = None  # labels that the temperature is from, or too few for one; None: not written down
+    backbone: str | None = None  # the hash of the network below, whose features it takes; see `folder.backbone`
 
 
 def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
@@ -91,6 +92,17 @@ def load_weights(path: Path) -> tuple[Network, Form]:
             f"{path} was trained with a network of your own, which only your code can build. In Python: "
             f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
         )
+    try:
+        tensors = load(folder.weights())
+    except safetensors.SafetensorError as error:
+        raise _other_network(str(folder[MODEL]), error) from error
+    net = network_of(form, tensors, str(folder[MODEL]))
+    _load_into(net, tensors, folder)
+    return net, form
+
+
+def network_of(form: Form, tensors: Mapping[str, Tensor], source: str) -> Network:
+    """The network that these weights, of the file `source`, say they are of; its own are still to be loaded."""
     description = from_layers("", [{"method": "supervised", "model": form.model}]).model
     blank = (0.0,) * form.shape[0]  # the real mean and deviation are among the weights
     task = Task(
@@ -98,31 +110,35 @@ def load_weights(path: Path) -> tuple[Network, Form]:
         fresh=nn.Module,
     )  # fmt: skip
     try:
-        tensors = load(folder.weights())
         with Allowance(sum(tensor.numel() for tensor in tensors.values())):
-            net = description.build(task)
-    except (RuntimeError, ValueError, safetensors.SafetensorError) as error:
-        raise _other_network(folder, error) from error
-    _load_into(net, tensors, folder)
-    return net, form
+            return description.build(task)
+    except InputError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise _other_network(source, error) from error
 
 
 def _load_into(net: nn.Module, tensors: Mapping[str, Tensor], folder: RunFolder) -> None:
     try:
         net.load_state_dict(tensors)
     except (RuntimeError, ValueError) as error:
-        raise _other_network(folder, error) from error
+        raise _other_network(str(folder[MODEL]), error) from error
 
 
-def _other_network(folder: RunFolder, error: Exception) -> InputError:
+def _other_network(source: str, error: Exception) -> InputError:
     reason = " ".join(str(error).split())[:200]
-    return InputError(f"{folder[MODEL]} is damaged or of another network: {reason}")
+    return InputError(f"{source} is damaged or of another network: {reason}")
 
 
 def load_form(path: Path) -> Form:
-    """What config.json says, each of the kind that it must be; what an older one does not say has its default."""
+    """What config.json says."""
     file = RunFolder(path)[CONFIG]
-    config = read_json(file)
+    return form_of(read_json(file), str(file))
+
+
+def form_of(config: Mapping[str, Any], file: str) -> Form:
+    """The description of a model in a file, each value of the kind that it must be; what an older one does not say has
+    its default."""
     lists = (config.get(name) for name in ("classes", "shape"))
     classes, shape = (tuple(value) if isinstance(value, list) else () for value in lists)
     named = bool(classes) and all(isinstance(name, str) for name in classes)
@@ -142,7 +158,10 @@ def load_form(path: Path) -> Form:
     held_out = config.get("held_out")
     if held_out is not None and (type(held_out) is not int or held_out < 0):
         raise InputError(f"{file} is damaged: held_out is a whole number, or null.")
-    return Form(config["model"], classes, shape, seen, temperature, columns, held_out)
+    backbone = config.get("backbone")
+    if backbone is not None and not isinstance(backbone, str):
+        raise InputError(f"{file} is damaged: backbone is the hash of a file, or null.")
+    return Form(config["model"], classes, shape, seen, temperature, columns, held_out, backbone)
 
 
 def _within(value: Any, most: float) -> bool:

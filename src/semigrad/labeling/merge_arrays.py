@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semigrad.data.given_arrays import KEYS, UNLABELED
+from semigrad.data.given_arrays import ARRAYS, UNLABELED
 from semigrad.data.npz import read_arrays
 from semigrad.errors import InputError
 from semigrad.folder.files import write_whole
@@ -16,7 +16,7 @@ from semigrad.labeling.exchange import Answers, Merged, place_for, still_open
 
 def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
     """Examples are known by their numbers from 0. All other arrays are as they were."""
-    arrays = read_arrays(path, KEYS)
+    arrays = read_arrays(path, ARRAYS)
     words = _words(arrays["y"], arrays.get("class_names"))
     missing = still_open(path, answers, {str(number): word for number, word in enumerate(words)})
     for example, answer in missing.items():

@@ -11,9 +11,11 @@ from semigrad.models.network import Model, Network, Normalize
 from semigrad.models.resnet import ResNet18
 from semigrad.models.shake_shake import ShakeShake26
 from semigrad.models.small_conv import SmallConv
+from semigrad.models.timm_network import Timm
 from semigrad.models.wide_resnet import WideResNet28
 
 __all__ = [
+    "FAMILIES",
     "MLP",
     "MODELS",
     "CompactConv",
@@ -25,11 +27,15 @@ __all__ = [
     "ResNet18",
     "ShakeShake26",
     "SmallConv",
+    "Timm",
     "WideResNet28",
     "adapt",
     "check_fit",
     "default_model",
+    "described",
     "fits",
+    "known_names",
+    "model_class",
 ]
 
 MODELS: dict[str, type[Model]] = {
@@ -43,6 +49,9 @@ MODELS: dict[str, type[Model]] = {
     "mlp": MLP,
 }
 
+FAMILIES: dict[str, type[Timm]] = {"timm": Timm}
+"""Networks of which there are many: `timm:resnet18` is the family and the field `variant`."""
+
 
 TINY = 16
 """Below so many pixels in height or width an image has little to pool."""
@@ -55,6 +64,22 @@ def default_model(shape: tuple[int, ...] | None) -> str:
     return "small-conv" if shape is not None and min(shape[1:]) < TINY else "compact-conv"
 
 
+def model_class(name: str) -> type[Model] | None:
+    """What describes the named network; None where nothing does."""
+    return MODELS.get(name) or FAMILIES.get(name.partition(":")[0])
+
+
+def described(name: str) -> Model:
+    """The named network with nothing else said."""
+    family, _, variant = name.partition(":")
+    return FAMILIES[family](variant) if family in FAMILIES else MODELS[name]()
+
+
+def known_names() -> list[str]:
+    """What --model takes."""
+    return [*MODELS, *(f"{family}:NAME" for family in FAMILIES)]
+
+
 def fits(shape: tuple[int, ...]) -> list[str]:
     """The names of the models that take examples of this shape."""
     return [name for name, model in MODELS.items() if model().misfit(shape) is None]
@@ -62,9 +87,9 @@ def fits(shape: tuple[int, ...]) -> list[str]:
 
 def check_fit(name: str, shape: tuple[int, ...]) -> str | None:
     """Why the named model cannot take examples of this shape, and which ones can; None where it can."""
-    if name not in MODELS:
-        return unknown("model", name, MODELS)
-    misfit = MODELS[name]().misfit(shape)
+    if model_class(name) is None:
+        return unknown("model", name, known_names())
+    misfit = described(name).misfit(shape)
     if misfit is None:
         return None
     kind = f"examples of {' x '.join(map(str, shape))}" if len(shape) == 3 else f"rows of {shape[0]} features"

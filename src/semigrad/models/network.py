@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from semigrad.core import Task
+from semigrad.errors import InputError
 
 
 class Normalize(nn.Module):
@@ -39,6 +41,12 @@ class Network(nn.Module):
         self.head = head
         # about 1.5 x faster convolutions and pools on a processor; whatever goes in comes out in this format
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    @property
+    def width(self) -> int:
+        """Of the features."""
+        assert isinstance(self.head, nn.Linear)
+        return self.head.in_features
 
     def features(self, x: Tensor) -> Tensor:
         """(B, *shape) -> (B, width), what the head sees."""
@@ -70,3 +78,13 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def build(self, task: Task) -> Network:
         """A newly initialized network for this task."""
+
+    def translated(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights as others name them, under the names that they have here."""
+        return dict(tensors)
+
+    def from_hub(self) -> Path:
+        """The file of weights that a hub has for this network."""
+        raise InputError(
+            "Only networks of timm (--model timm:NAME) have weights on a hub. Give a file: --pretrained FILE."
+        )

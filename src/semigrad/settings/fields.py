@@ -44,6 +44,9 @@ Threads = Annotated[
 Workers = Annotated[
     int, Range("at least 0", lambda value: value >= 0), Range("at most 256", lambda value: value <= 256)
 ]
+Port = Annotated[
+    int, Range("at least 0", lambda value: value >= 0), Range("at most 65535", lambda value: value <= 65535)
+]
 Positive = Annotated[float, Range("positive and finite", lambda value: 0 < value < math.inf)]
 NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 <= value < math.inf)]
 LARGEST = Range("at most 10^30", lambda value: not value > 1e30)  # single precision ends at 10^38

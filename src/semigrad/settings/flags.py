@@ -59,3 +59,4 @@ class Flags(TypedDict, total=False):
     resized_crop: bool
     label: str | None
     start_from: str | None
+    pretrained: str | None

@@ -108,6 +108,9 @@ class Settings:
     """csv and parquet: the column of labels; None: the one called label, class, target or y."""
     start_from: str | None = None
     """The folder of a finished run of the same network, whose weights are the initial ones; None: drawn by the seed."""
+    pretrained: str | None = None
+    """A file of weights (.safetensors, or plain ones of torch.save) for all of the network but its last layer, or hub
+    for a network of timm; None: drawn by the seed."""
 
     @property
     def unlabeled_rows(self) -> int:
@@ -149,6 +152,10 @@ class Settings:
             (
                 self.fold < max(self.folds, 1),
                 f"fold must be below folds, {self.folds}; given: {self.fold}.",
+            ),
+            (
+                self.start_from is None or self.pretrained is None,
+                "start_from and pretrained both say which weights to begin with. Give one of them.",
             ),
             (
                 not (self.folds and self.validation),

@@ -35,7 +35,7 @@ def facts(run: Run, setup: Setup) -> dict[str, Any]:
             "labeled_in_unlabeled_pool": run.include_labeled,
         },
         "own_network": setup.own_network,
-        **({} if setup.start is None else {"start": {"run": run.start_from, "weights": setup.start}}),
+        **({} if setup.start is None else {"start": {"run": run.start_from or run.pretrained, "weights": setup.start}}),
         "test_read": f"every {run.test_every} steps" if run.test_every else "once, after training",
         "environment": {**environment(setup.device), "processes": setup.processes.count},
     }

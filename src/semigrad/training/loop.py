@@ -22,7 +22,9 @@ from semigrad.data.dataset import Dataset
 from semigrad.data.given import as_dataset
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
-from semigrad.folder.files import claimed, make_folder
+from semigrad.folder.backbone import BACKBONE
+from semigrad.folder.figures import sha256
+from semigrad.folder.files import claimed, make_folder, write_whole
 from semigrad.folder.keeping import InFolder, InMemory
 from semigrad.folder.metrics import Line, require_tensorboard, rewind
 from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RunFolder, default_folder
@@ -233,6 +235,10 @@ def finish(training: Training, folder: RunFolder) -> None:
     more["held_out"] = len(setup.split.validation)
     more |= {} if columns is None else {"columns": columns.to_dict()}
     first = setup.processes.first
+    if (backbone := setup.dataset.backbone) is not None and not run.folds:  # models of folds are for comparison alone
+        more["backbone"] = sha256(backbone)
+        if first:
+            write_whole(folder[BACKBONE], backbone)
     written = folder.write_model(plain, model, setup.task, run.key, **more) if first else None
     test = training.test(net) if setup.dataset.test is not None else None
     held = training.validation(net) if len(setup.split.validation) else None

@@ -22,7 +22,8 @@ from semigrad.data.split import DataSpec, Split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.folder.saved import start_from, weights_hash
-from semigrad.models import adapt, check_fit
+from semigrad.models import Network, adapt, check_fit
+from semigrad.models.pretrained import Weights, read_weights
 from semigrad.models.vae import VAE
 from semigrad.run import Run
 from semigrad.settings import Settings
@@ -46,7 +47,7 @@ class Setup:
     memory: nn.Module
     device: torch.device
     own_network: str | None  # the class of the user's own network, where it replaces the run's model
-    start: str | None = None  # the hash of the weights that the network started from, where they were another run's
+    start: str | None = None  # the hash of the file of weights that the network started from, where there is one
     processes: Processes = ALONE  # that carry out the run together
 
 
@@ -83,10 +84,13 @@ def set_up(
     found += other_data(run, dataset)
     if data is None:
         raise InputError(list(dict.fromkeys(found)))
-    misfit = None if network is not None else check_fit(run.model_name, data.train.shape)
+    shape = data.train.shape
+    misfit = None if network is not None else collect(found, lambda: check_fit(run.model_name, shape))
     found += [misfit] if misfit else []
+    if network is not None and run.pretrained is not None:
+        found.append("pretrained is for networks that are built here. Load the weights into yours before training.")
     traits = run.method.traits
-    if traits.needs_images and len(data.train.shape) == 1:
+    if traits.needs_images and len(shape) == 1:
         found.append(f"The method {run.method_name} needs images, and {run.data} holds rows of features.")
     whole = data
     divided = collect(found, lambda: divide(run.data, run, whole))
@@ -129,12 +133,14 @@ def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
 def build(
     run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None, processes: Processes
 ) -> Setup:
+    weights = None if run.pretrained is None else read_weights(run.pretrained, run.model)
+
     def fresh() -> nn.Module:
-        built = run.model.build(task) if network is None else own_network(another(network), task)
+        built = new_network(run, task, weights) if network is None else own_network(another(network), task)
         return split_rows(built, processes)
 
     task = describe(dataset, split, fresh)
-    net, memory = initialize(run, task, network, processes)
+    net, memory = initialize(run, task, network, weights, processes)
     traits = run.method.traits
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
@@ -142,6 +148,7 @@ def build(
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
     start = None if run.start_from is None else weights_hash(run.start_from)
+    start = start if weights is None else weights.sha256
     return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start, processes)
 
 
@@ -169,12 +176,22 @@ def sample(dataset: Dataset, split: Split) -> Tensor:
     return ready(dataset.train.raw(some), CPU)
 
 
-def initialize(run: Run, task: Task, network: nn.Module | None, processes: Processes) -> tuple[nn.Module, nn.Module]:
+def new_network(run: Run, task: Task, weights: Weights | None) -> Network:
+    """The run's network as its layers are drawn, with what was learned elsewhere below its head."""
+    net = run.model.build(task)
+    if weights is not None:
+        weights.into(net)
+    return net
+
+
+def initialize(
+    run: Run, task: Task, network: nn.Module | None, weights: Weights | None, processes: Processes
+) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
     examples alone; or with those of another run. A user's own keeps its weights. Several processes divide the rows."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
-        net = run.model.build(task) if network is None else own_network(network.cpu(), task)
+        net = new_network(run, task, weights) if network is None else own_network(network.cpu(), task)
         if run.batch == 1 or (run.method.traits.views and run.unlabeled_rows == 1):
             check_one_example(net, task)
         if run.start_from is not None:

@@ -1,0 +1,172 @@
+"""Features of a frozen network: the right ones, computed once, trained on, and asked about pictures afterwards."""
+
+import importlib.util
+import io
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+import semigrad
+from semigrad.embedding import embed as module
+from semigrad.embedding.embed import embed
+from semigrad.errors import InputError
+from semigrad.folder.backbone import BACKBONE, unpack
+from semigrad.folder.saved import load_model
+from semigrad.models.timm_network import import_timm
+from tests.small_runs import cli, digits, go, small
+
+needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="needs the extra timm")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory):
+    """A run on digits, whose features are asked for."""
+    folder = tmp_path_factory.mktemp("backbone") / "run"
+    go(small(method="supervised", steps=40), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Gray pictures of digits in folders, some without a label."""
+    root, data = tmp_path_factory.mktemp("pictures"), digits()
+    for position in range(120):
+        label = str(data.labels[position]) if position < 80 else ""
+        place = root / "labeled" / label if label else root / "unlabeled"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(data.train.values[position, 0].numpy()).save(place / f"{position}.png")
+    return root
+
+
+def test_features_of_a_run_are_those_that_its_head_sees(backbone, tmp_path):
+    done = embed("digits", str(backbone), out=tmp_path / "features.npz")
+    net, data = load_model(backbone)[0].eval(), digits()
+    with torch.no_grad():
+        expected = net.features(data.train.values.float() / 255).numpy()
+    with np.load(done.path) as arrays:
+        assert np.allclose(arrays["x"], expected, atol=1e-6)
+        assert np.array_equal(arrays["y"], data.labels)
+        assert arrays["x_test"].shape == (len(data.test), 8)
+        assert arrays["class_names"].tolist() == list(data.classes)
+        again, form = unpack(arrays["backbone"].tobytes(), "it")
+    assert (done.examples, done.width, done.cached) == (len(data.train) + len(data.test), 8, False)
+    assert form.shape == (1, 8, 8)
+    assert torch.equal(again.eval().features(torch.ones(1, 1, 8, 8)), net.features(torch.ones(1, 1, 8, 8)))
+
+
+def test_the_same_features_are_computed_once(backbone, tmp_path, monkeypatch, capsys):
+    words = ("embed", "digits", "--model", backbone, "--threads", "1")
+    assert cli(*words, "--out", tmp_path / "a.npz") == 0
+    assert "known already" not in capsys.readouterr().out
+    monkeypatch.setattr(module, "features_of", None)  # nobody may be asked again
+    assert cli(*words, "--out", tmp_path / "deep" / "b.npz", "--json") == 0
+    out = capsys.readouterr().out
+    assert "known already" in out
+    assert json.loads(out.splitlines()[-1])["width"] == 8
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "deep" / "b.npz").read_bytes()
+    (kept,) = (tmp_path / "cache" / "semigrad" / "features").iterdir()
+    assert embed("digits", str(backbone)).path == kept
+    monkeypatch.undo()
+
+
+def test_a_head_is_trained_asked_about_pictures_and_handed_on(backbone, pictures, tmp_path, capsys):
+    features, run = tmp_path / "features.npz", tmp_path / "run"
+    assert cli("embed", pictures, "--model", backbone, "--out", features, "--threads", "1") == 0
+    assert cli("train", f"npz:{features}", "--steps", "60", "--threads", "1", "--no-report", "--out", run) == 0
+    file = pictures / "labeled" / "3"
+    capsys.readouterr()
+    assert cli("predict", run, file, "--threads", "1") == 0
+    answers = [line.split(",")[1] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert answers.count("3") > len(answers) / 2
+    model = semigrad.load(run)
+    some = np.stack([np.asarray(Image.open(path)) for path in sorted(file.iterdir())])
+    with np.load(features) as arrays:
+        head = load_model(run)[0].eval()
+        rows = torch.from_numpy(arrays["x"][arrays["y"] == arrays["class_names"].tolist().index("3")])
+    with torch.no_grad():
+        expected = head(rows).softmax(1)
+    found = model.predict_proba(some)
+    assert np.allclose(np.sort(found.max(1)), np.sort(expected.max(1).values), atol=1e-4)
+    assert cli("export", run, "--format", "safetensors") == 0
+    assert np.array_equal(semigrad.load(run / "hub").predict_proba(some), found)
+    (run / BACKBONE).write_bytes(b"other")
+    with pytest.raises(InputError, match="not the file whose hash"):
+        semigrad.load(run)
+
+
+def test_fit_compares_with_labeled_only_and_its_folds_have_no_copy_of_the_network(backbone, tmp_path, capsys):
+    features, run = tmp_path / "features.npz", tmp_path / "run"
+    embed("digits", str(backbone), out=features)
+    words = ("--steps", "5", "--jobs", "1", "--no-report", "--out", run)
+    with np.load(features) as arrays:
+        y = arrays["y"]
+        two = np.concatenate([np.flatnonzero(y == number)[:2] for number in range(10)])  # of each class: two folds
+        few = {**arrays, "y": np.where(np.isin(np.arange(len(y)), two), y, -1)}
+    np.savez(features, **few)
+    assert cli("fit", features, *words) == 0
+    assert json.loads((run / "fit.json").read_text())["errors"].keys() >= {"supervised"}
+    assert [path.parent for path in tmp_path.rglob(BACKBONE)] == [run]
+    assert semigrad.load(run).form.shape == (1, 8, 8)
+
+
+def test_new_labels_keep_the_network(backbone, tmp_path):
+    from semigrad.labeling.merge_arrays import merge
+
+    features = tmp_path / "features.npz"
+    embed("digits", str(backbone), out=features)
+    with np.load(features) as arrays:
+        open_row = {**arrays, "y": np.where(np.arange(len(arrays["y"])) == 0, -1, arrays["y"])}
+    np.savez(features, **open_row)
+    merged = merge(features, {"0": "4"}, None, None)
+    with np.load(merged.new) as arrays:
+        assert arrays["y"][0] == 4
+        assert np.array_equal(arrays["backbone"], open_row["backbone"])
+
+
+def test_what_is_refused(backbone, tmp_path, capsys):
+    np.savez(tmp_path / "wide.npz", x=np.zeros((20, 3, 8, 8), np.uint8), y=np.arange(20) % 2)
+    np.savez(tmp_path / "odd.npz", x=np.zeros((20, 3)), y=np.arange(20) % 2, backbone=np.zeros(3))
+    np.savez(tmp_path / "fake.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=np.arange(20) % 2,
+             backbone=np.frombuffer(b"something else", np.uint8))  # fmt: skip
+    for words, sentence in (
+        (("digits",), "Say which network"),
+        (("digits", "--model", tmp_path / "none"), "There is no folder of a run of that name either"),
+        (("digits@40", "--model", backbone), "features are of all examples"),
+        (("digits", "--model", backbone, "--pretrained", "x"), "leave pretrained"),
+        (("digits", "--model", backbone, "--out", tmp_path / "x.csv"), "does not end so"),
+        ((tmp_path / "wide.npz", "--model", backbone), "examples of 3 x 8 x 8, and the network takes 1 x 8 x 8"),
+        ((tmp_path / "odd.npz", "--model", "mlp"), "backbone is an array of bytes"),
+    ):
+        assert cli("embed", *words, "--threads", "1") == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert sentence in said
+    go(small(f"npz:{tmp_path / 'fake.npz'}", model="mlp", method="supervised", steps=1), tmp_path / "fake")
+    with pytest.raises(InputError, match="damaged"):
+        semigrad.load(tmp_path / "fake")
+
+
+@needs_timm
+def test_a_network_of_timm_embeds_pictures_at_its_own_size(pictures, tmp_path, capsys):
+    torch.manual_seed(0)
+    save_file(import_timm().create_model("test_resnet", num_classes=3).state_dict(), tmp_path / "net.safetensors")
+    words = ("embed", pictures, "--model", "timm:test_resnet", "--threads", "1")
+    assert cli(*words, "--image-size", "32", "--out", tmp_path / "random.npz") == 0
+    assert "weights are random" in capsys.readouterr().err
+    assert cli(*words, "--pretrained", tmp_path / "net.safetensors", "--out", tmp_path / "features.npz") == 0
+    assert "120 examples as rows of 96 features" in capsys.readouterr().out
+    data = f"npz:{tmp_path / 'features.npz'}"
+    assert cli("train", data, "--steps", "3", "--threads", "1", "--no-report", "--out", tmp_path / "run") == 0
+    model = semigrad.load(tmp_path / "run")
+    assert model.form.shape == (1, 160, 160)  # what its weights were trained on
+    content = io.BytesIO()
+    Image.new("RGB", (300, 200), "white").save(content, "PNG")
+    assert model.predict_proba(Image.open(content)).shape == (1, 10)
