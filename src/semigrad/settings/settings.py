@@ -28,6 +28,7 @@ OptimizerName = Annotated[str, OneOf(OPTIMIZERS)]
 ScheduleName = Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"]
 WarmupShape = Literal["linear", "gaussian"]
 Precision = Literal["float32", "bfloat16", "float16"]
+GPUName = Literal["a100", "h100", "v100", "t4", "rtx-3090", "rtx-4090"]
 
 
 def length(value: float, steps: int) -> float:
