@@ -140,7 +140,7 @@ class Settings:
                 f"run; given: milestones {self.milestones}.",
             ),
             (
-                self.accumulate <= min(self.batch, self.unlabeled_rows),
+                self.accumulate <= max(min(self.batch, self.unlabeled_rows), 1),
                 f"accumulate must not be above the size of a batch; given: {self.accumulate}.",
             ),
             (self.momentum_end is None or self.milestones, "momentum_end needs a milestone from which on it holds."),
