@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from benchmarks.memory import peak_of
 from benchmarks.reference import Reference, batch_of
 from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product, ratios
 from PIL import Image
@@ -123,10 +124,19 @@ def main(options: Options) -> int:
     return 0
 
 
+def processor() -> str:
+    return next(
+        (line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine()
+    )
+
+
+def machine_words() -> str:
+    return f"{processor()}, torch {torch.__version__}"
+
+
 def machine(options: Options) -> dict[str, Any]:
-    cpu = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine())
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"processor": cpu, "threads": options.threads, "clock": options.clock, **versions}
+    return {"processor": processor(), "threads": options.threads, "clock": options.clock, **versions}
 
 
 def _cpuinfo() -> list[str]:
@@ -288,21 +298,12 @@ def measure_memory(case: str, threads: int) -> dict[str, Any]:
 
 
 def print_peak(case: str, row: str, threads: str) -> int:
-    """Of five steps, by the kernel's own account of this process (Linux)."""
+    """Of a step, as `benchmarks.memory` counts it."""
     with processor_threads(int(threads)):
         work = reference_step(CASES[case]) if row == REFERENCE else own_step(CASES[case], ROWS[row])
         work()  # what is allocated once: the optimizer's memory
-        Path("/proc/self/clear_refs").write_text("5")  # the peak is what there is now
-        before = _resident("VmRSS")
-        for _ in range(5):
-            work()
-    print(_resident("VmHWM") - before)
+        print(peak_of(work))
     return 0
-
-
-def _resident(name: str) -> int:
-    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name)]
-    return 1024 * int(line.split()[1])
 
 
 # --- a command ---

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU
+from semigrad.core.economy import Economy, economize
 from semigrad.core.processes import Processes
 from semigrad.core.split import join, split
 from semigrad.data.dataset import Dataset
@@ -24,7 +25,7 @@ from semigrad.models import CompactConv, ConvLarge, Network, Normalize, adapt
 from semigrad.models.layers import GlobalAverage, NormalizedLinear
 from semigrad.models.shake_shake import ShakeBlock
 from semigrad.training.joining import meet
-from semigrad.training.setup import divide_autoencoders
+from semigrad.training.setup import autoencoders_at_work
 from tests.methods import laws
 from tests.methods.test_laws import CASES
 
@@ -52,7 +53,7 @@ def of_methods(processes: Processes, norm: bool) -> dict[str, dict[str, torch.Te
     for name, case in CASES.items():
         method = laws.unconditional(case)
         trial = laws.Trial(method, dtype=torch.float64, norm=norm)
-        divide_autoencoders(trial.memory, processes)
+        autoencoders_at_work(trial.memory, lambda net: split(net, processes))
         trial.steps(laws.first_step(method), STEPS, rows=ROWS)
         found[name] = trial.state()
     laws.Plain = WHOLE
@@ -79,6 +80,15 @@ def of_networks(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
         gradients = {f"gradient of {key}": p.grad for key, p in net.named_parameters()}
         found[name] = {"logits": logits.detach(), "x": x.grad, **gradients, **dict(net.named_buffers())}
     return found
+
+
+def of_parts(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
+    """The same of a network whose rows go through in parts in every process, which computes activations again."""
+    torch.manual_seed(0)
+    net = split(economize(WHOLE(3, (6,), 0.3).double(), Economy(parts=2, recompute=True)), processes).train()
+    logits = net(torch.rand(ROWS, 6, dtype=torch.float64))
+    F.cross_entropy(logits, torch.arange(ROWS) % 3).backward()
+    return {"parts": {"logits": logits.detach(), **{name: p.grad for name, p in net.named_parameters()}}}
 
 
 def of_a_stream(processes: Processes) -> dict[str, dict[str, torch.Tensor]]:
@@ -113,7 +123,7 @@ def main(out: Path, norm: bool) -> None:
     torch.manual_seed(0)
     assert {part for name in CASES for part in name.split("+")} >= METHODS.keys() | MODIFIERS.keys()
     found = of_methods(processes, norm) | of_networks(processes)
-    found |= of_a_stream(processes) | of_a_share_alone(processes)
+    found |= of_parts(processes) | of_a_stream(processes) | of_a_share_alone(processes)
     if processes.first:
         torch.save(found, out)
 

@@ -1,5 +1,8 @@
 """Optimizers by name: each as torch has it, and one that is added with a line."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +11,7 @@ from semigrad.errors import InputError
 from semigrad.run import configure
 from semigrad.settings.optimizers import OPTIMIZERS, Optimizer
 from semigrad.training.optimizer import make_optimizer, set_rates
-from tests.small_runs import cli, go, small
+from tests.small_runs import FLAGS, cli, go, small
 
 THEIRS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.03, momentum=0.8, nesterov=True, weight_decay=0.01),
@@ -52,3 +55,11 @@ def test_one_more_is_one_line(monkeypatch, tmp_path, capsys):
 def test_an_unknown_one_is_refused():
     with pytest.raises(InputError, match="optimizer takes 'sgd' or 'adam' or 'adamw'; given: 'lion'"):
         configure("digits@40", optimizer="lion")
+
+
+def test_a_run_loads_no_compiler(tmp_path):
+    """Which takes a second: neither the optimizer nor anything else that a plain run needs."""
+    words = ["train", "digits@40", *FLAGS, "--steps", "3", "--out", str(tmp_path)]
+    code = f"import sys; from semigrad.cli import main; main({words!r}); print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.splitlines()[-1] == "False", done.stderr

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from semigrad.experiments import Cell
     from semigrad.experiments.store import Outcome, Store
 from semigrad.cli.options import POSITIONAL, parse
+from semigrad.errors import InputError
 from semigrad.settings.fields import Count
+from semigrad.settings.settings import GPUName
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,16 @@ class Options:
     that semigrad runs from are read too."""
     dry_run: bool = False
     """Only say what would be run, with which settings, and about how long it would take."""
+    on: GPUName | None = None
+    """With --dry-run: what it would take on such GPUs, as many as --jobs, projected from published rates."""
     json: bool = False
     """End stdout with one line of JSON."""
 
 
 def main(words: Sequence[str]) -> int:
     options = parse(Options, words, "semigrad reproduce")
+    if options.on and not options.dry_run:
+        raise InputError("--on says what runs would take elsewhere: it goes with --dry-run.")
 
     from semigrad.experiments import EXPERIMENTS, find_experiment
     from semigrad.experiments.plan import plan_rows
@@ -118,13 +124,15 @@ def cost(rows: Sequence[dict[str, Any]], jobs: int) -> str:
 
 def describe(options: Options, chosen: Sequence[Cell], waiting: Sequence[Cell]) -> int:
     """The plan: a line for each run with its settings, and the cost of what is not on record."""
+    from semigrad.experiments.gpus import GPUS
     from semigrad.experiments.plan import plan_rows
 
-    rows, lacking = plan_rows(chosen), {cell.run.key for cell in waiting}
+    gpu = GPUS[options.on] if options.on else None
+    rows, lacking = plan_rows(chosen, on=gpu), {cell.run.key for cell in waiting}
     for row, cell in zip(rows, chosen, strict=True):
         row["on_record"] = cell.run.key not in lacking
     needed = {cell.run.key: row for row, cell in zip(rows, chosen, strict=True) if not row["on_record"]}
-    total = cost(list(needed.values()), options.jobs)
+    total = cost(list(needed.values()), options.jobs) + (f" ({gpu.words})" if gpu else "")
     print_table(plan_table(f"{options.name} at scale {options.scale}", rows), whole=True)
     print(total)
     if options.json:

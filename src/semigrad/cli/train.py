@@ -15,6 +15,7 @@ from semigrad.reading import TEXT, read_file
 from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import Count, refuse, value_problems
 from semigrad.settings.recipes import BY_KIND, OF_DATA
+from semigrad.settings.settings import GPUName
 
 if TYPE_CHECKING:
     from semigrad.run import Run
@@ -51,6 +52,10 @@ class Output:
     --out), and show them together."""
     report: bool = True
     """Write report.html, a page on the run."""
+    dry_run: bool = False
+    """Only say what a run would cost: no data are read where their sizes are known, and nothing is trained."""
+    on: GPUName | None = None
+    """With --dry-run: what it would take on such a GPU, projected from published rates; none: here, on one thread."""
     json: bool = False
     """End stdout with one line of JSON."""
 
@@ -70,6 +75,8 @@ def main(words: Sequence[str]) -> int:
     problems = list(line.problems)
     output = Output(**values_of(options_of(Output), line.behind, problems))
     problems += value_problems(output)
+    if output.on and not output.dry_run:
+        problems.append("--on says what a run would take elsewhere: it goes with --dry-run.")
     execution = Execution(**values_of(options_of(Execution), line.behind, problems))
     chosen = Selection(**values_of(options_of(Selection), line.behind, problems))
     config = content_of(chosen, output)
@@ -81,6 +88,8 @@ def main(words: Sequence[str]) -> int:
         show_help_on(configure(data, recipe=chosen.recipe, config=config, **names), chosen)
     refuse(problems)
     run = configure(data, recipe=chosen.recipe, config=config, **layer)
+    if output.dry_run:
+        return say_cost(run, output)
     if output.seeds is not None:
         from semigrad.cli.seeds import carry_out_seeds
 
@@ -138,6 +147,26 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(run.get("data", ""), str):
         raise InputError(f"In the file {path}, data takes a text such as 'digits@40'; given: {run['data']!r}.")
     return run
+
+
+def say_cost(run: Run, output: Output) -> int:
+    """What a run would cost, and nothing else."""
+    from semigrad.experiments.cost import estimate_seconds, multiplications_a_second, multiplications_of_step
+    from semigrad.experiments.gpus import GPUS, projected_seconds
+    from semigrad.training.plan import duration
+
+    refuse([*run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)])
+    gpu = GPUS[output.on] if output.on else None
+    each = projected_seconds(run, gpu) if gpu else estimate_seconds(run, multiplications_a_second())
+    multiplications, runs = multiplications_of_step(run), output.seeds or 1
+    where = gpu.words if gpu else "estimated, not measured: this machine, one thread"
+    what, count = f"{run.method_name} with {run.model_name} on {run.data}", "1 run" if runs == 1 else f"{runs} runs"
+    print(f"{what}: {run.steps:,} steps of {multiplications:.3g} multiplications each.")
+    print(f"About {duration(runs * each)} for {count} ({where}); reading data is not included.")
+    if output.json:
+        known = {"projected_on": output.on, "seconds": round(runs * each, 3), "runs": runs}
+        print(json.dumps({**known, "multiplications": round(run.steps * multiplications)}))
+    return 0
 
 
 def carry_out(run: Run, execution: Execution, output: Output) -> int:

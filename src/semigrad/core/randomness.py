@@ -51,3 +51,18 @@ def random_state_kept(device: torch.device) -> Iterator[None]:
         finally:
             if apple is not None:
                 torch.mps.set_rng_state(apple)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """What dropout and gates draw from, as it is now: on the processor, and on the device."""
+    own = {"cuda": torch.cuda.get_rng_state, "mps": lambda _: torch.mps.get_rng_state()}.get(device.type)
+    return torch.get_rng_state(), None if own is None else own(device)
+
+
+def restore_random_state(state: tuple[Tensor, Tensor | None], device: torch.device) -> None:
+    """As it was."""
+    torch.set_rng_state(state[0])
+    if state[1] is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(state[1], device)
+    elif state[1] is not None:
+        torch.mps.set_rng_state(state[1])

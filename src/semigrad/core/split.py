@@ -26,14 +26,14 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
+from semigrad.core.draws import Changed, DrawsOfAll
 from semigrad.core.processes import ALONE, Processes
 
 Net = TypeVar("Net", bound=nn.Module)
@@ -273,57 +273,13 @@ def _trained(weight: Tensor | None) -> bool:
 # --- what depends on more than a row ---
 
 
-class _WholeBatch(TorchFunctionMode):
-    """Inside, draws and batch statistics are those of the whole batch: dropout of all kinds, `rand_like`, `randn_like`,
-    `rand` and `randn` with a row for each example, BatchNorm and means over the batch. Whatever else mixes rows, mixes
-    those of this process."""
+class _WholeBatch(DrawsOfAll):
+    """Inside, draws and batch statistics are those of the whole batch: BatchNorm and means over the batch too. Whatever
+    else mixes rows, mixes those of this process."""
 
     def __init__(self, processes: Processes, total: int) -> None:
-        super().__init__()
-        self.processes, self.total = processes, total
-        self.rows = processes.rows(total)
-        self.count = self.rows.stop - self.rows.start
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        change = _CHANGED.get(function)
-        return function(*args, **kwargs or {}) if change is None else change(self, function, *args, **kwargs or {})
-
-    def has_rows(self, shape: Any) -> bool:
-        return len(shape) > 0 and shape[0] == self.count
-
-    def empty(self, like: Tensor) -> Tensor:
-        """With all rows, laid out in memory like the own ones, because draws follow the memory."""
-        lasts = {4: torch.channels_last, 5: torch.channels_last_3d}
-        last = lasts.get(like.dim(), torch.contiguous_format)
-        layout = last if not like.is_contiguous() and like.is_contiguous(memory_format=last) else None
-        shape = (self.total, *like.shape[1:])
-        return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=layout or torch.contiguous_format)
-
-    def dropout(self, function: Any, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        if not training or not self.has_rows(x.shape):
-            return cast("Tensor", function(x, p, training, inplace))
-        with torch.no_grad():
-            mask: Tensor = function(self.empty(x.detach()).fill_(1), p)[self.rows].clone()
-        return x * mask
-
-    def row_by_row(self, function: Any, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Any function that draws for each row, of all rows, those of other processes being zeros."""
-        if not self.has_rows(x.shape):
-            return cast("Tensor", function(x, *args, **kwargs))
-        others = self.empty(x.detach()).fill_(0)
-        rows: Tensor = function(torch.cat([others[: self.rows.start], x, others[self.rows.stop :]]), *args, **kwargs)
-        return rows[self.rows]
-
-    def draw_like(self, function: Any, x: Tensor, **kwargs: Any) -> Tensor:
-        if not self.has_rows(x.shape):
-            return cast("Tensor", function(x, **kwargs))
-        return cast("Tensor", function(self.empty(x.detach()), **kwargs)[self.rows])
-
-    def draw(self, function: Any, *size: Any, **kwargs: Any) -> Tensor:
-        shape = tuple(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
-        if not self.has_rows(shape):
-            return cast("Tensor", function(*size, **kwargs))
-        return cast("Tensor", function(self.total, *shape[1:], **kwargs)[self.rows])
+        super().__init__(processes.rows(total), total)
+        self.processes = processes
 
     def mean(self, function: Any, x: Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
         over = range(x.dim()) if dim is None else [d % x.dim() for d in ([dim] if isinstance(dim, int) else dim)]
@@ -364,12 +320,8 @@ class _WholeBatch(TorchFunctionMode):
         centered = (x - mean.reshape(wide)) * scale.reshape(wide)
         return (centered if bias is None else centered + bias.to(kept).reshape(wide)).to(x.dtype)
 
-
-_CHANGED: dict[Any, Callable[..., Tensor]] = {
-    **dict.fromkeys((F.dropout, F.dropout1d, F.dropout2d, F.dropout3d), _WholeBatch.dropout),
-    **dict.fromkeys((F.alpha_dropout, F.feature_alpha_dropout), _WholeBatch.row_by_row),
-    **dict.fromkeys((torch.rand_like, torch.randn_like), _WholeBatch.draw_like),
-    **dict.fromkeys((torch.rand, torch.randn), _WholeBatch.draw),
-    **dict.fromkeys((torch.mean, Tensor.mean), _WholeBatch.mean),
-    F.batch_norm: _WholeBatch.batch_norm,
-}
+    changed: ClassVar[Changed] = {
+        **DrawsOfAll.changed,
+        **dict.fromkeys((torch.mean, Tensor.mean), mean),
+        F.batch_norm: batch_norm,
+    }

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from semigrad.data.dataset import Dataset, Request
-from semigrad.data.pictures import Box, centered, cut, decode, find, quiet, subfolders
+from semigrad.data.index import index_of
+from semigrad.data.pictures import Box, centered, cut, decode, quiet, subfolders
 from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
 
@@ -45,6 +46,7 @@ class Files:
     resized_crop: bool = False
     streamed: bool = True
     mirrored: bool = True
+    sizes: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)  # (N,) bytes
     read: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)  # pictures read by this process
     unreadable: set[str] = field(default_factory=set, compare=False, repr=False)
 
@@ -60,7 +62,7 @@ class Files:
         return os.path.join(os.path.basename(self.folder), os.fsdecode(self.names[position]))
 
     def take(self, index: np.ndarray) -> Files:
-        return replace(self, names=self.names[index])
+        return replace(self, names=self.names[index], sizes=self.sizes[index])
 
     def raw(self, index: np.ndarray) -> Tensor:
         """Shorter edge to size · 256/224, then the middle: uint8 (rows, 3, size, size)."""
@@ -162,8 +164,10 @@ def load(request: Request) -> Dataset:
         raise InputError(f"{path} has {len(folders)} folders train/<class>/, at least two are needed.")
     number = {folder.name: position for position, folder in enumerate(folders)}
     size = request.image_size or USUAL_SIZE
-    train, labels = _part(train_folder, number, size, request.resized_crop)
-    test, test_labels = _part(test_folder, number, size, False) if test_folder.is_dir() else (None, None)
+    train, labels = _part(train_folder, number, size, request.resized_crop, request.root)
+    test, test_labels = None, None
+    if test_folder.is_dir():
+        test, test_labels = _part(test_folder, number, size, False, request.root)
     return Dataset(
         name=f"imagenet:{path.resolve().name}",
         classes=_class_names(path / "classes.txt", list(number)),
@@ -180,27 +184,24 @@ def load(request: Request) -> Dataset:
     )
 
 
-def _part(folder: Path, number: dict[str, int], size: int, resized_crop: bool) -> tuple[Files, np.ndarray]:
-    start = len(os.path.join(folder, ""))  # of the names relative to the folder
+def _part(folder: Path, number: dict[str, int], size: int, resized_crop: bool, root: Path) -> tuple[Files, np.ndarray]:
+    index = index_of(folder, root)
     problems: list[str] = []
-    names: list[bytes] = []
-    labels: list[int] = []
-    for child in subfolders(folder):
-        found, _ = find(child)
-        if child.name not in number:
-            problems.append(f"{child} is a class that train/ does not have.")
-        elif not found:
-            problems.append(f"{child} has no pictures.")
-        else:
-            names += [os.fsencode(file[start:]) for file in found]
-            labels += [number[child.name]] * len(found)
-    if not names:
+    for name, count in zip(index.classes, index.counts, strict=True):
+        if name not in number:
+            problems.append(f"{folder / name} is a class that train/ does not have.")
+        elif not count:
+            problems.append(f"{folder / name} has no pictures.")
+    if not len(index):
         problems.append(f"{folder} has no pictures in class folders; sort them into {folder}/<class>/.")
     if problems:
         raise InputError(problems)
-    files = Files(str(folder), np.array(names), size, resized_crop)
-    files.raw(np.unique(np.linspace(0, len(names) - 1, SAMPLE).astype(int)))
-    return files, np.array(labels, dtype=np.int64)
+    some = np.unique(np.linspace(0, len(index) - 1, SAMPLE).astype(int))
+    if not index.fits(some.tolist()):  # pictures were written over in place
+        index = index_of(folder, root, anew=True)
+    files = Files(str(folder), index.names, size, resized_crop, sizes=index.sizes)
+    files.raw(some)
+    return files, np.repeat([number[name] for name in index.classes], index.counts).astype(np.int64)
 
 
 def _fingerprint(*parts: Files | None) -> str:
@@ -210,9 +211,11 @@ def _fingerprint(*parts: Files | None) -> str:
         digest.update(b"part;")
         if part is None:
             continue
-        for position, name in enumerate(part.names):
-            size = os.stat(part.path(position)).st_size
-            digest.update(name.replace(os.sep.encode(), b"/") + f":{size};".encode())
+        for start in range(0, len(part), 10_000):  # of what is mapped, a little at a time
+            some = slice(start, start + 10_000)
+            names, sizes = part.names[some].tolist(), part.sizes[some].tolist()
+            lines = [b"%s:%d;" % (name, size) for name, size in zip(names, sizes, strict=True)]
+            digest.update(b"".join(lines).replace(os.sep.encode(), b"/"))
     return digest.hexdigest()
 
 

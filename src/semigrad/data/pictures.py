@@ -46,15 +46,21 @@ def find(folder: Path) -> tuple[list[str], int]:
     """The pictures below the folder, at any depth, in one order everywhere; and the number of other files.
 
     Hidden files are passed over. Links to folders are not followed, so the walk ends whatever they point at."""
-    pictures, others = [], 0
+    return walk(folder)[:2]
+
+
+def walk(folder: Path) -> tuple[list[str], int, list[str]]:
+    """The same, and the folders that were looked into."""
+    pictures, others, walked = [], 0, []
     for parent, folders, files in os.walk(folder):
+        walked.append(parent)
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             if is_picture(name) and not name.startswith("."):
                 pictures.append(os.path.join(parent, name))
             elif not name.startswith("."):
                 others += 1
-    return sorted(pictures, key=lambda path: path.split(os.sep)), others
+    return sorted(pictures, key=lambda path: path.split(os.sep)), others, walked
 
 
 @contextlib.contextmanager

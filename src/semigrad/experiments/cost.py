@@ -12,7 +12,7 @@ import torch
 from semigrad.experiments.known_data import shape_and_classes
 from semigrad.run import Run
 from semigrad.training.threads import processor_threads
-from semigrad.training.work import network_size, passes_of_step
+from semigrad.training.work import Passes, network_size, passes_of_step
 
 EFFICIENCY = 0.35  # of convolutions in training against one large matrix product; up to 0.7 where a run is alone
 SECONDS_A_LAYER = 8e-5  # what a layer takes in a pass beside its multiplications, which is most on tiny images
@@ -20,16 +20,29 @@ SECONDS_A_LAYER = 8e-5  # what a layer takes in a pass beside its multiplication
 
 def estimate_seconds(run: Run, speed: float) -> float:
     """Steps times passes times what a pass takes; `speed` is in multiplications a second."""
-    multiplications, layers = network_size(run.model, *shape_and_classes(run))
-    passes = passes_of_step(run.method, run.batch, run.unlabeled_rows)
-    computing = passes.examples * multiplications / (EFFICIENCY * speed)
-    return run.steps * (computing + passes.calls * layers * SECONDS_A_LAYER)
+    return seconds_of(run, EFFICIENCY * speed, SECONDS_A_LAYER)
+
+
+def seconds_of(run: Run, rate: float, layer: float) -> float:
+    """Where training reaches `rate` multiplications a second, and a layer takes `layer` seconds beside them."""
+    return run.steps * seconds_of_step(run, *shape_and_classes(run), rate, layer)
+
+
+def seconds_of_step(run: Run, shape: tuple[int, ...], classes: int, rate: float, layer: float) -> float:
+    """The same of one step, on examples of this shape."""
+    multiplications, layers = network_size(run.model, shape, classes)
+    passes = _passes(run)
+    return passes.examples * multiplications / rate + passes.calls * layers * layer
 
 
 def multiplications_of_step(run: Run) -> float:
     """Of the network's convolutions and matrices in one step."""
     one, _ = network_size(run.model, *shape_and_classes(run))
-    return one * passes_of_step(run.method, run.batch, run.unlabeled_rows).examples
+    return one * _passes(run).examples
+
+
+def _passes(run: Run) -> Passes:
+    return passes_of_step(run.method, run.batch, run.unlabeled_rows, run.accumulate)
 
 
 def multiplications_a_second(seconds: float = 1.0, size: int = 512) -> float:

@@ -9,24 +9,27 @@ from typing import Any
 from semigrad.core import Method, length
 from semigrad.experiments.cost import estimate_seconds, multiplications_a_second
 from semigrad.experiments.experiment import Cell
+from semigrad.experiments.gpus import GPU, projected_seconds
 from semigrad.experiments.known_data import count_labels
 from semigrad.methods import parts
 from semigrad.run import Run
 
 
-def plan_rows(cells: Sequence[Cell], speed: float | None = None) -> list[dict[str, Any]]:
-    """What each run is, in the words of a paper's appendix, and its estimated seconds on one thread here.
+def plan_rows(cells: Sequence[Cell], speed: float | None = None, on: GPU | None = None) -> list[dict[str, Any]]:
+    """What each run is, in the words of a paper's appendix, and its estimated seconds on one thread here, or its
+    projected ones on a GPU.
 
     `speed` is in multiplications a second; None: it is measured."""
+    if on is not None:
+        return [plan_row(cell.run, cell.row, cell.column, projected_seconds(cell.run, on)) for cell in cells]
     rate = multiplications_a_second() if speed is None else speed
-    return [plan_row(cell, rate) for cell in cells]
+    return [plan_row(cell.run, cell.row, cell.column, estimate_seconds(cell.run, rate)) for cell in cells]
 
 
-def plan_row(cell: Cell, speed: float) -> dict[str, Any]:
-    run = cell.run
+def plan_row(run: Run, row: str, column: str, seconds: float) -> dict[str, Any]:
     return {
-        "row": cell.row,
-        "column": cell.column,
+        "row": row,
+        "column": column,
         "data": run.data,
         "labels": count_labels(run),
         "seed": run.seed,
@@ -47,7 +50,7 @@ def plan_row(cell: Cell, speed: float) -> dict[str, Any]:
         "weight_decay": run.weight_decay,
         "gamma": _field(run.method, "gamma", switch="mixup"),
         "beta": _field(run.method, "beta", switch="meta"),
-        "seconds": round(estimate_seconds(run, speed), 3),
+        "seconds": round(seconds, 3),
     }
 
 

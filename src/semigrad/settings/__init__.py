@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from semigrad.settings.settings import Execution, Settings, length
+from semigrad.settings.settings import Execution, Precision, Settings, length
 
-__all__ = ["Execution", "Settings", "length"]
+__all__ = ["Execution", "Precision", "Settings", "length"]

@@ -17,7 +17,7 @@ from semigrad.settings.fields import (
     ShareBelowOne,
     Whole,
 )
-from semigrad.settings.settings import OptimizerName, ScheduleName, WarmupShape
+from semigrad.settings.settings import OptimizerName, Precision, ScheduleName, WarmupShape
 
 
 class Flags(TypedDict, total=False):
@@ -29,6 +29,8 @@ class Flags(TypedDict, total=False):
     seed: int
     batch: Count
     unlabeled_batch: Count | None
+    accumulate: Count
+    precision: Precision
     optimizer: OptimizerName
     lr: Rate
     momentum: ShareBelowOne

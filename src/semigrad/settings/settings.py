@@ -27,6 +27,8 @@ from semigrad.settings.optimizers import OPTIMIZERS
 OptimizerName = Annotated[str, OneOf(OPTIMIZERS)]
 ScheduleName = Literal["cosine", "cosine-7/16", "step", "linear", "gaussian", "constant"]
 WarmupShape = Literal["linear", "gaussian"]
+Precision = Literal["float32", "bfloat16", "float16"]
+GPUName = Literal["a100", "h100", "v100", "t4", "rtx-3090", "rtx-4090"]
 
 
 def length(value: float, steps: int) -> float:
@@ -46,6 +48,11 @@ class Settings:
     """Labeled examples a step."""
     unlabeled_batch: Count | None = None
     """Unlabeled examples a step; None: as many as labeled ones."""
+    accumulate: Count = 1
+    """Parts in which a batch goes through the network, one after the other, where memory is short: the step is that of
+    the whole batch, but for batch statistics, which are those of a part."""
+    precision: Precision = "float32"
+    """What the network computes in; all else, and the meta step, is in float32. float16 needs a GPU."""
     optimizer: OptimizerName = "sgd"
     """The optimizer."""
     lr: Rate = 0.1
@@ -135,6 +142,10 @@ class Settings:
                 f"Schedule {self.schedule} falls from the first milestone on, which must lie before the end of the "
                 f"run; given: milestones {self.milestones}.",
             ),
+            (
+                self.accumulate <= max(min(self.batch, self.unlabeled_rows), 1),
+                f"accumulate must not be above the size of a batch; given: {self.accumulate}.",
+            ),
             (self.momentum_end is None or self.milestones, "momentum_end needs a milestone from which on it holds."),
             (
                 1 <= self.cosine_length < math.inf,
@@ -184,6 +195,12 @@ class Execution:
     """Steps between checkpoints; more where writing would take over 2 % of the time."""
     log_every: Count | None = None
     """Steps between lines of metrics.jsonl; None: 200 lines in all."""
+    checkpoint_activations: bool = False
+    """Compute what lies between the network's layers again on the way back instead of keeping it: less memory, more
+    time, the same weights to the bit."""
+    compile: bool = False
+    """Let torch compile the network, which takes a minute or more at first and needs a C++ compiler; the weights are
+    those of a run without to rounding."""
     tensorboard: bool = False
     """Write TensorBoard events into the run's folder too (needs the extra `tensorboard`)."""
     patience: Positive = 600.0

@@ -16,6 +16,7 @@ from safetensors.torch import load
 from torch import nn
 
 from semigrad.core import random_state_kept
+from semigrad.core.economy import as_it_was
 from semigrad.core.processes import Processes
 from semigrad.core.split import join
 from semigrad.data.dataset import Dataset
@@ -92,7 +93,7 @@ def train(
     progress = progress if progress and processes.first else Quiet()
     problems += folder.problems(run, resume) if processes.first else []
     problems += require_tensorboard() if execution.tensorboard else []
-    setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes)
+    setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes, execution)
     keeper = InFolder(folder, run.key, execution.tensorboard) if processes.first else InMemory()
     training = Training(run, setup, keeper, execution)
     with processor_threads(threads_for(training, folder.threads)), written_by_the_first(folder, processes):
@@ -117,6 +118,7 @@ def train(
             progress.note(f"{folder.path} holds this run, finished; nothing to do.")
         if network is not None:
             join(training.step.net)
+            as_it_was(training.step.net)
             network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))
         return result
 
@@ -162,13 +164,13 @@ def train_in_memory(
     Signals do what they do elsewhere in Python, and no test part is read. A `network` of one's own is trained in
     place."""
     progress, keeper = progress or Quiet(), InMemory()
-    setup = set_up(run, execution.device, dataset, network, execution.problems())
+    setup = set_up(run, execution.device, dataset, network, execution.problems(), execution=execution)
     training = Training(run, setup, keeper, execution)
     with processor_threads(threads_for(training)):
         progress.begin([], training.timeline.total, training.taken)
         try:
             run_to_the_end(training, progress, Stop())
-            net = training.answering()
+            net = as_it_was(training.answering())
         finally:
             progress.end()
     return Trained(net.network if isinstance(net, Adapted) else net, keeper.lines)

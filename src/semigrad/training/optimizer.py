@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,11 +25,22 @@ def make_optimizer(settings: Settings, module: nn.Module) -> torch.optim.Optimiz
     if not parameters:
         raise InputError("All weights of the network are frozen, so there is nothing to train. Let some require grad.")
     chosen = OPTIMIZERS[settings.optimizer]
-    kind = getattr(torch.optim, chosen.torch_name)
+    kind: Any = without_compiler(getattr(torch.optim, chosen.torch_name))
     can = "fused" in inspect.signature(kind).parameters and all(p.device.type in FUSED for p in parameters)
     arguments = {**chosen.arguments(settings), **({"fused": True} if can else {})}
     optimizer: torch.optim.Optimizer = kind(parameters, lr=settings.lr, **arguments)
     return optimizer
+
+
+@cache
+def without_compiler(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """The same optimizer, whose functions do not load torch's compiler, which takes a second, only to keep it out of
+    themselves: they are what torch wraps."""
+    names = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    plain = {name: inspect.unwrap(getattr(kind, name)) for name in names}
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    same = {name: getattr(kind, name) for name in ("__doc__", "__module__", "__qualname__")}
+    return type(kind.__name__, (kind,), {**plain, "step": step, **same})
 
 
 def set_rates(optimizer: torch.optim.Optimizer, lr: float, momentum: float) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from semigrad.core import random_state_kept
 from semigrad.core.passes import synchronize
@@ -33,6 +34,7 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
         f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
         *dataset.notes,
         *run.method.cautions(run),
+        *economy_cautions(run, setup),
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
         f"{_plural(run.steps, 'step')}: each labeled example is seen "
         f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",
@@ -42,17 +44,36 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
     ]
 
 
+def economy_cautions(run: Run, setup: Setup) -> list[str]:
+    """What to know about parts of a batch and half the bits."""
+    found = []
+    if run.accumulate > 1 and any(isinstance(layer, _BatchNorm) for layer in setup.net.modules()):
+        found.append(
+            f"A batch goes through the network in {run.accumulate} parts, which its batch statistics are of: another "
+            "training than without accumulate."
+        )
+    if run.precision != "float32" and setup.device.type == "cpu":
+        found.append(f"On a processor {run.precision} is rarely quicker than float32, which is more exact.")
+    return found
+
+
 def describe_cost(run: Run, setup: Setup, step: Step) -> list[str]:
     """A line on time; none where a step cannot be carried out, which the first one will report."""
+    compiling = 0.0
     try:
+        if setup.economy.compiled:
+            started = time.perf_counter()
+            whole_step(run, setup, step)()
+            compiling = time.perf_counter() - started
         forward, whole = measure_step(run, setup, step)
     except FloatingPointError:
         return []
     together = f" in each of {setup.processes.count} processes" if setup.processes.count > 1 else ""
     return [
+        *([f"The network was compiled, with the first step, in {duration(compiling)}."] if compiling else []),
         f"A step costs {whole / forward:.1f} forward passes of a labeled batch ({1000 * whole:.1f} ms); about "
         f"{duration(whole * run.steps)} for a whole run on {setup.device} with "
-        f"{_plural(torch.get_num_threads(), 'thread')}{together}."
+        f"{_plural(torch.get_num_threads(), 'thread')}{together}.",
     ]
 
 

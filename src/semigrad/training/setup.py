@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
+from semigrad.core.economy import AS_IT_IS, Economy, economize
 from semigrad.core.processes import ALONE, Processes
 from semigrad.core.split import split as split_rows
 from semigrad.data.dataset import MEMORY, Dataset, ready
@@ -26,8 +29,9 @@ from semigrad.models import Network, adapt, check_fit
 from semigrad.models.pretrained import Weights, read_weights
 from semigrad.models.vae import VAE
 from semigrad.run import Run
-from semigrad.settings import Settings
+from semigrad.settings import Execution, Settings
 from semigrad.settings.fields import kind_problems
+from semigrad.training.halves import precision_problems
 
 Result = TypeVar("Result")
 
@@ -49,6 +53,7 @@ class Setup:
     own_network: str | None  # the class of the user's own network, where it replaces the run's model
     start: str | None = None  # the hash of the file of weights that the network started from, where there is one
     processes: Processes = ALONE  # that carry out the run together
+    economy: Economy = AS_IT_IS  # what the network saves
 
 
 def pick_device(name: str) -> torch.device:
@@ -71,6 +76,7 @@ def set_up(
     network: nn.Module | None = None,
     problems: Sequence[str] = (),
     processes: Processes = ALONE,
+    execution: Execution = Execution(),  # noqa: B008 (frozen)
 ) -> Setup:
     """Check everything about a run and build what it needs; all that is wrong is said together, `problems` first.
 
@@ -80,6 +86,8 @@ def set_up(
         raise InputError([*problems, *odd])
     found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]
     device = collect(found, lambda: pick_device(device_name))
+    found += precision_problems(run.precision, device) if device else []
+    found += compile_problems(run, execution, processes)
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
     found += other_data(run, dataset)
     if data is None:
@@ -110,7 +118,25 @@ def set_up(
         found.append(f"test_every needs a test part, and {run.data} has none. Leave it out.")
     if found or split is None or device is None:
         raise InputError(list(dict.fromkeys(found)))
-    return build(run, on_device(data, device), split, device, network, processes)
+    economy = Economy(run.accumulate, execution.checkpoint_activations, run.precision, execution.compile)
+    return build(run, on_device(data, device), split, device, network, processes, economy)
+
+
+def compile_problems(run: Run, execution: Execution, processes: Processes) -> list[str]:
+    """A sentence where a network cannot be compiled: here, or beside what else it is to do."""
+    if not execution.compile:
+        return []
+    beside = {
+        "accumulate": run.accumulate > 1,
+        "checkpoint_activations": execution.checkpoint_activations,
+        "several processes": processes.count > 1,
+    }
+    others = [name for name, asked in beside.items() if asked]
+    found = [f"compile does not go with {', '.join(others)}. Leave one of them out."] if others else []
+    compilers = [os.environ.get("CXX", "c++"), "g++", "clang++"]
+    if not any(map(shutil.which, compilers)):
+        found.append("compile needs a C++ compiler, and there is none here (c++, g++, clang++). Leave it out.")
+    return found
 
 
 def other_data(run: Run, dataset: Dataset | None) -> list[str]:
@@ -131,16 +157,19 @@ def collect(problems: list[str], work: Callable[[], Result]) -> Result | None:
 
 
 def build(
-    run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None, processes: Processes
-) -> Setup:
+    run: Run, dataset: Dataset, split: Split, device: torch.device, network: nn.Module | None, processes: Processes,
+    economy: Economy,
+) -> Setup:  # fmt: skip
     weights = None if run.pretrained is None else read_weights(run.pretrained, run.model)
 
+    def at_work(net: nn.Module) -> nn.Module:
+        return split_rows(economize(net, economy), processes)
+
     def fresh() -> nn.Module:
-        built = new_network(run, task, weights) if network is None else own_network(another(network), task)
-        return split_rows(built, processes)
+        return at_work(new_network(run, task, weights) if network is None else own_network(another(network), task))
 
     task = describe(dataset, split, fresh)
-    net, memory = initialize(run, task, network, weights, processes)
+    net, memory = initialize(run, task, network, weights, at_work)
     traits = run.method.traits
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
@@ -149,7 +178,9 @@ def build(
     own = None if network is None else type(network).__qualname__
     start = None if run.start_from is None else weights_hash(run.start_from)
     start = start if weights is None else weights.sha256
-    return Setup(dataset, split, stream, task, net.to(device), memory.to(device), device, own, start, processes)
+    return Setup(
+        dataset, split, stream, task, net.to(device), memory.to(device), device, own, start, processes, economy
+    )
 
 
 def describe(dataset: Dataset, split: Split, fresh: Callable[[], nn.Module]) -> Task:
@@ -185,26 +216,28 @@ def new_network(run: Run, task: Task, weights: Weights | None) -> Network:
 
 
 def initialize(
-    run: Run, task: Task, network: nn.Module | None, weights: Weights | None, processes: Processes
+    run: Run, task: Task, network: nn.Module | None, weights: Weights | None, at_work: Callable[[nn.Module], nn.Module]
 ) -> tuple[nn.Module, nn.Module]:
     """Network and memory with initial weights that depend on the run's seed and, where a network looks at some, on its
-    examples alone; or with those of another run. A user's own keeps its weights. Several processes divide the rows."""
+    examples alone; or with those of another run. A user's own keeps its weights. `at_work` makes of a network one that
+    divides rows, or saves memory."""
     with random_state_kept(CPU):
         seed_network(derive_seed(run.seed, "initial weights"), CPU)
         net = new_network(run, task, weights) if network is None else own_network(network.cpu(), task)
-        if run.batch == 1 or (run.method.traits.views and run.unlabeled_rows == 1):
+        sizes = [run.batch, *([run.unlabeled_rows] if run.method.traits.views else [])]
+        if min(sizes) // run.accumulate == 1:
             check_one_example(net, task)
         if run.start_from is not None:
             start_from(run.start_from, net, None if network is not None else run.model_name, task)
-        return net, divide_autoencoders(run.method.init(split_rows(net, processes), task), processes)
+        return net, autoencoders_at_work(run.method.init(at_work(net), task), at_work)
 
 
-def divide_autoencoders(memory: nn.Module, processes: Processes) -> nn.Module:
+def autoencoders_at_work(memory: nn.Module, at_work: Callable[[nn.Module], nn.Module]) -> nn.Module:
     """What works as hard as a network and is none."""
     for module in memory.modules():
         if isinstance(module, VAE):
-            split_rows(module.encoder, processes)
-            split_rows(module.decoder, processes)
+            at_work(module.encoder)
+            at_work(module.decoder)
     return memory
 
 

@@ -65,6 +65,7 @@ class Training:
         self.step = Step(run.method, setup.net, setup.memory)
         self.average = copy.deepcopy(setup.net).requires_grad_(False) if run.average else None
         self.optimizer = make_optimizer(run, self.step)
+        self.scaler = torch.amp.GradScaler(setup.device.type, enabled=run.precision == "float16")
         self.used_whole = used_whole(self.step) if setup.processes.count > 1 else []
         self.truth = torch.from_numpy(setup.dataset.labels).to(setup.device)
         self.done = self.timeline.first  # the number of the next step
@@ -131,9 +132,10 @@ class Training:
         if not terms:
             raise InputError("The method gave no term to minimize. Let its loss, and prepare, return at least one.")
         total = torch.stack(list(terms.values())).sum()
-        total.backward()  # type: ignore[no-untyped-call]
+        self.scaler.scale(total).backward()  # type: ignore[no-untyped-call]
         self.setup.processes.agree([p.grad for p in self.used_whole if p.grad is not None])
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         figures = figures_of(self.done, total, terms, guess, self.truth[batch.unlabeled_index])
         self.unread.append(figures)
         self.done += 1
@@ -218,6 +220,7 @@ class Training:
             "average": self.average.state_dict() if self.average is not None else {},
             "optimizer": self.optimizer.state_dict(),
             "metrics": self.metrics.state(),
+            **({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}),
         }
 
     def save(self) -> None:
@@ -238,6 +241,8 @@ class Training:
         restore_optimizer(self.optimizer, state["optimizer"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
         self.metrics.load_state(state["metrics"])
         self.done, self.seconds = state["done"], state["seconds"]
 

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from semigrad.core import CPU, Batch, Clock, Method, Task, random_state_kept, seed_network
+from semigrad.core.economy import AS_IT_IS, Economy, economize
 from semigrad.errors import InputError
 from semigrad.models import Model, SmallConv
 from semigrad.settings.fields import refuse
@@ -67,11 +68,12 @@ class Work(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @cache
-def passes_of_step(method: Method, batch: int, unlabeled_batch: int) -> Passes:
-    """Of one step of the method with so many labeled and unlabeled examples; not of its prologue."""
+def passes_of_step(method: Method, batch: int, unlabeled_batch: int, parts: int = 1) -> Passes:
+    """Of one step of the method with so many labeled and unlabeled examples, which go through the network in so many
+    parts; not of its prologue."""
     refuse(method.problems(batch, unlabeled_batch))
     try:
-        shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch) for model in (SHALLOW, DEEP))
+        shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch, parts) for model in (SHALLOW, DEEP))
     except InputError:
         raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -82,12 +84,13 @@ def passes_of_step(method: Method, batch: int, unlabeled_batch: int) -> Passes:
     return Passes(deep.products - shallow.products, (deep.multiplications - shallow.multiplications) / example)
 
 
-def _work_of_step(method: Method, model: Model, batch: int, unlabeled_batch: int) -> Work:
+def _work_of_step(method: Method, model: Model, batch: int, unlabeled_batch: int, parts: int) -> Work:
     """Of a whole step, as training takes it, but for the optimizer's."""
-    work, task = Work(), _task(model, SHAPE, CLASSES, batch, unlabeled_batch)
+    economy = Economy(parts)
+    work, task = Work(), _task(model, SHAPE, CLASSES, batch, unlabeled_batch, economy)
     with random_state_kept(CPU), processor_threads(1):  # on so little, more would only wait for each other
         seed_network(0, CPU)
-        net = model.build(task)
+        net = economize(model.build(task), economy)
         memory = method.init(net, task)
         step, examples = Step(method, net, memory).train(), _batch(method, batch, unlabeled_batch)
         with work:
@@ -109,9 +112,14 @@ def _batch(method: Method, batch: int, unlabeled_batch: int) -> Batch:
     )
 
 
-def _task(model: Model, shape: tuple[int, ...], classes: int, labeled: int, unlabeled: int) -> Task:
+def _task(
+    model: Model, shape: tuple[int, ...], classes: int, labeled: int, unlabeled: int, economy: Economy = AS_IT_IS
+) -> Task:
+    def fresh() -> nn.Module:
+        return economize(model.build(task), economy)
+
     names, ones, shares = tuple(map(str, range(classes))), (1.0,) * shape[0], (1 / classes,) * classes
-    task = Task(names, shape, ones, ones, labeled, unlabeled, labeled + unlabeled, shares, lambda: model.build(task))
+    task = Task(names, shape, ones, ones, labeled, unlabeled, labeled + unlabeled, shares, fresh)
     return task
 
 

@@ -15,9 +15,10 @@ from semigrad.core.passes import eval_mode
 from semigrad.data.dataset import Examples
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
-from semigrad.experiments.features import pools_of, tsne
+from semigrad.experiments.features import pools_of
 from semigrad.folder.saved import load_model, load_origin
 from semigrad.models import Network
+from semigrad.report.parts.neighbors import neighbor_map
 from semigrad.run import Run
 
 MOST = 2000
@@ -90,14 +91,10 @@ def look_at(net: Network, name: str, examples: Examples, pool: np.ndarray, label
 
 def map_features(inside: Inside) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """A map of the features in two dimensions by t-SNE: points (N, 2), their classes, and the part of each."""
-    from sklearn.decomposition import PCA
-
     shown = {name: MAP_POINTS[name] for name in inside.parts}
     features = np.concatenate([inside.parts[name].features[:most] for name, most in shown.items()])
     classes = np.concatenate([inside.parts[name].truth[:most] for name, most in shown.items()])
     names = [name for name, most in shown.items() for _ in inside.parts[name].truth[:most]]
     if len(features) < 5 or not np.isfinite(features).all() or not features.std():
         raise InputError("There are too few features, or none that differ, to draw a map of.")
-    width = min(30, *features.shape)  # neighbors hardly change, and are found much faster
-    reduced = PCA(width, random_state=0).fit_transform(features)
-    return tsne(reduced), classes, names
+    return neighbor_map(features), classes, names

@@ -1,0 +1,184 @@
+"""How time and memory of a step grow: with the batch, the network, classes, unlabeled examples, processes; and what
+parts of a batch, activations computed again and compiling save. Beside every time is the cost model's, and how far off
+it is.
+
+    python -m benchmarks.growth [--axes batch,classes] [--seconds 20] [--smallest]
+
+Every row is measured in fresh processes, on one thread each, on random images of 32 x 32, with the default method. Time
+is the median over rounds in which a matrix product takes its turn, by whose rate the model predicts
+(`experiments.cost`); memory is what `benchmarks.memory` counts. Run it on a machine that does nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from benchmarks.memory import peak_of
+from benchmarks.step import machine_words
+from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product
+
+from semigrad.cli import guarded
+from semigrad.cli.options import parse
+from semigrad.data.dataset import Dataset
+from semigrad.data.given import word_for
+from semigrad.experiments.cost import EFFICIENCY, SECONDS_A_LAYER, seconds_of_step
+from semigrad.folder import keeping
+from semigrad.run import Run, configure
+from semigrad.settings import Execution
+from semigrad.settings.fields import Positive
+from semigrad.training.joining import meet
+from semigrad.training.setup import set_up
+from semigrad.training.threads import processor_threads
+from semigrad.training.training import Training
+
+SHAPE = (3, 32, 32)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step: what grows, and what is saved."""
+
+    batch: int = 32
+    width: int = 32
+    classes: int = 10
+    unlabeled: int = 2000
+    processes: int = 1
+    accumulate: int = 1
+    checkpoint_activations: bool = False
+    compile: bool = False
+
+
+BASE = Row()
+AXES: dict[str, dict[str, Row]] = {
+    "batch": {f"{size}": replace(BASE, batch=size) for size in (8, 32, 128, 512)},
+    "parameters": {f"width {width}": replace(BASE, width=width) for width in (8, 32, 128)},
+    "classes": {f"{number:,}": replace(BASE, classes=number) for number in (10, 100, 1000)},
+    "unlabeled": {f"{number:,}": replace(BASE, unlabeled=number) for number in (2000, 20_000, 100_000)},
+    "processes": {f"{count}": replace(BASE, processes=count) for count in (1, 2, 4)},
+    "saving": {
+        "nothing": BASE,
+        "accumulate 4": replace(BASE, accumulate=4),
+        "checkpoint-activations": replace(BASE, checkpoint_activations=True),
+        "both": replace(BASE, accumulate=4, checkpoint_activations=True),
+        "compile": replace(BASE, compile=True),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Measure how a step grows."""
+
+    axes: tuple[Literal["batch", "parameters", "classes", "unlabeled", "processes", "saving"], ...] = tuple(AXES)
+    """What grows."""
+    seconds: Positive = 20.0
+    """How long the rounds of a row go on; at least five are made."""
+    smallest: bool = False
+    """Only the first row of each axis, to see that it runs."""
+    out: Path = Path("docs/results/growth.json")
+    """Where the figures go; the tables go beside it, as .md."""
+
+
+def main(options: Options) -> int:
+    found: dict[str, Any] = {"machine": machine_words(), "axes": {}}
+    for axis in options.axes:
+        rows = dict(list(AXES[axis].items())[: 1 if options.smallest else None])
+        found["axes"][axis] = {name: measured(row, options.seconds) for name, row in rows.items()}
+        print("\n".join(table(axis, found["axes"][axis])), flush=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    lines = ["# How a step grows", "", f"`python -m benchmarks.growth`: {found['machine']}.", ""]
+    lines += [line for axis, rows in found["axes"].items() for line in table(axis, rows)]
+    options.out.with_suffix(".md").write_text("\n".join([*lines, ""]), "utf-8")
+    return 0
+
+
+def table(axis: str, rows: dict[str, Any]) -> list[str]:
+    lines = ["", f"| {axis} | parameters | time | model | off by | memory |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, row in rows.items():
+        seconds, model = row["seconds"]["median"], row["model"]
+        warm = f", first step {row['first']:.0f} s" if row["row"]["compile"] else ""
+        lines.append(
+            f"| {name} | {row['parameters']:,} | {1000 * seconds:.1f} ms ({1000 * row['seconds']['low']:.1f} to "
+            f"{1000 * row['seconds']['high']:.1f}{warm}) | {1000 * model:.1f} ms | {model / seconds - 1:+.0%} | "
+            f"{row['bytes'] / 2**20:.1f} MiB |"
+        )
+    return lines
+
+
+# --- one row ---
+
+
+def measured(row: Row, seconds: float) -> dict[str, Any]:
+    """In as many fresh processes as the row has; the first one speaks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = [sys.executable, "-m", "benchmarks.growth", "row", json.dumps(asdict(row)), str(seconds)]
+    common = {**os.environ, "WORLD_SIZE": str(row.processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    started = [
+        subprocess.Popen(words, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        for rank in range(row.processes)
+    ]
+    said = [process.communicate()[0] for process in started]
+    if any(process.returncode for process in started):
+        raise SystemExit(f"A row could not be measured: {row}")
+    content: dict[str, Any] = json.loads(said[0])
+    return content
+
+
+def run_of(row: Row) -> tuple[Run, Dataset]:
+    """A run with that many of everything, on random images."""
+    rng = np.random.default_rng(0)
+    labels = np.concatenate([np.arange(10 * row.classes) % row.classes, np.full(row.unlabeled, -1)])
+    dataset = Dataset.from_arrays(rng.integers(0, 256, (len(labels), *SHAPE), np.uint8), labels, flip=True)
+    model = {"name": "small-conv", "widths": [row.width, 2 * row.width, 4 * row.width]}
+    flags: Any = {"model": model, "batch": row.batch, "accumulate": row.accumulate, "lr": 0.01, "steps": 10**6}
+    return configure(word_for(dataset), **flags), dataset
+
+
+def print_row(row: Row, seconds: float) -> int:
+    processes = meet(patience=600)
+    execution = Execution(threads=1, checkpoint_activations=row.checkpoint_activations, compile=row.compile)
+    with processor_threads(1):
+        run, dataset = run_of(row)
+        setup = set_up(run, "cpu", dataset, processes=processes, execution=execution)
+        training = Training(run, setup, keeping.InMemory(), execution)
+        batches = training.batches()
+        started = time.perf_counter()
+        training.one_step(next(batches))
+        first = time.perf_counter() - started
+        works = {"step": lambda: training.one_step(next(batches)), "matrices": matrix_product()}
+        rounds = rounds_in(works["step"], seconds, processes.largest)
+        times = in_turns(works, 0, CLOCKS["wall"], fewest=rounds)
+        peak = peak_of(lambda: training.one_step(next(batches)))
+    rate = FLOP / 2 / Spread.of(times["matrices"]).median
+    step = seconds_of_step(run, SHAPE, len(dataset.classes), EFFICIENCY * rate, SECONDS_A_LAYER) / row.processes
+    if processes.first:
+        figures = {"seconds": asdict(Spread.of(times["step"])), "model": step, "bytes": peak, "first": first}
+        parameters = sum(p.numel() for p in setup.net.parameters())
+        print(json.dumps({"row": asdict(row), "parameters": parameters, "rounds": rounds, **figures}))
+    return 0
+
+
+def rounds_in(work: Any, seconds: float, largest: Any) -> int:
+    """How many fit into so many seconds, the same in every process."""
+    started = time.perf_counter()
+    work()
+    return max(5, int(largest(int(seconds / (time.perf_counter() - started)))))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["row"]:
+        torch.manual_seed(0)
+        sys.exit(print_row(Row(**json.loads(sys.argv[2])), float(sys.argv[3])))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python -m benchmarks.growth"))))
