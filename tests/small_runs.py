@@ -23,7 +23,7 @@ FLAGS = ("--model.widths", "8,8", "--model.drop", "0.3", "--batch", "16", "--thr
 
 
 def small(data="digits@40", **changes) -> Run:
-    return configure(data, **{"model": MODEL, "batch": 16, "steps": 12, **changes})
+    return configure(data, **{"method": "meta-gradient", "model": MODEL, "batch": 16, "steps": 12, **changes})
 
 
 def digits() -> Dataset:

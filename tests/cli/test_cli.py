@@ -89,7 +89,7 @@ def test_results_on_stdout_and_the_rest_on_stderr(tmp_path, capsys):
     assert (line["error"], line["error_top5"], line["seconds"]) == (
         result["error"], result["error_top5"], result["seconds"],
     )  # fmt: skip
-    assert (line["method"], line["data"], line["seed"], line["steps"]) == ("meta-gradient", "digits@40", 0, 3)
+    assert (line["method"], line["data"], line["seed"], line["steps"]) == ("meta-match", "digits@40", 0, 3)
     assert line["run"] == str(tmp_path / "run")
     assert words[0].startswith(f"test error {result['error']:.2f} %, top-5 {result['error_top5']:.2f} %")
     assert words[1:] == [f"Run: {tmp_path / 'run'}", f"Learning curve: {tmp_path / 'run' / 'curve.png'}"]
@@ -170,7 +170,7 @@ def test_each_different_run_has_a_folder_of_its_own(tmp_path, monkeypatch, capsy
     assert "holds a finished run" in capsys.readouterr().err
     names = sorted(os.listdir("runs"))
     assert len(names) == 2
-    assert all(name.startswith("digits@40_meta-gradient_seed0_") for name in names)
+    assert all(name.startswith("digits@40_meta-match_seed0_") for name in names)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path):
