@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, TypeVar, Unpack, cast
 
 from semigrad.core import Method, Modifier
-from semigrad.data import form_of
-from semigrad.data.dataset import Form
+from semigrad.data import outline_of
+from semigrad.data.dataset import Outline
 from semigrad.data.given import as_dataset, word_for
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError, unknown
@@ -97,8 +97,8 @@ def configure(
     """
     dataset = None if isinstance(data, str) else as_dataset(data, flags.get("label"))
     name = with_labels(data if dataset is None else word_for(dataset), labels)
-    form = None if dataset is None else dataset.form
-    return from_layers(name, [*layers_below(name, recipe, config, form), cast(Layer, flags)])
+    outline = None if dataset is None else dataset.outline
+    return from_layers(name, [*layers_below(name, recipe, config, outline), cast(Layer, flags)])
 
 
 def with_labels(data: str, labels: int | str | None) -> str:
@@ -112,10 +112,10 @@ def with_labels(data: str, labels: int | str | None) -> str:
 
 
 def layers_below(
-    data: str, recipe: str | None, config: Mapping[str, Any] | None, form: Form | None = None
+    data: str, recipe: str | None, config: Mapping[str, Any] | None, outline: Outline | None = None
 ) -> list[Mapping[str, Any]]:
-    """What lies below the flags, lowest first; `form` is that of the data, where it is known already."""
-    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), form)]
+    """What lies below the flags, lowest first; `outline` is that of the data, where it is known already."""
+    layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), outline)]
     if recipe is not None:
         if recipe not in RECIPES:
             raise InputError(unknown("recipe", recipe, RECIPES))
@@ -123,12 +123,12 @@ def layers_below(
     return [*layers, config or {}]
 
 
-def default_layer(spec: DataSpec, form: Form | None = None) -> Layer:
+def default_layer(spec: DataSpec, outline: Outline | None = None) -> Layer:
     """What data are trained with where nothing else is said: the network by the shape of the examples, the number of
     steps by their size, the rest by their kind; a few data sets differ."""
-    form = form or form_of(spec.name, spec.path)
-    network: Layer = {"model": {"name": default_model(form.shape)}, "steps": steps_for(form.shape, form.rows)}
-    return network | BY_KIND[kind_of(form.shape)] | OF_DATA.get(spec.name, {})
+    outline = outline or outline_of(spec.name, spec.path)
+    network: Layer = {"model": {"name": default_model(outline.shape)}, "steps": steps_for(outline.shape, outline.rows)}
+    return network | BY_KIND[kind_of(outline.shape)] | OF_DATA.get(spec.name, {})
 
 
 def from_layers(data: str, layers: Sequence[Mapping[str, Any]]) -> Run:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from semigrad.core import generator
 from semigrad.data import album, open_dataset, pictures
-from semigrad.data.dataset import UNSEEN, Form
+from semigrad.data.dataset import UNSEEN, Outline
 from semigrad.data.folder import look
 from semigrad.errors import InputError
 from semigrad.run import configure
@@ -338,7 +338,7 @@ def test_a_look_finds_the_shape_without_reading_all(tmp_path: Path, monkeypatch:
             save(tmp_path / part / "ab"[number % 2] / f"{number}.png", size=(10, 10), mode="L")
     seen = []
     monkeypatch.setattr(pictures, "inspect", lambda path, real=pictures.inspect: seen.append(path) or real(path))
-    assert look(tmp_path) == Form((1, 10, 10), 300)
+    assert look(tmp_path) == Outline((1, 10, 10), 300)
     assert 40 < len(seen) < 60
     assert open_dataset("folder", tmp_path).train.shape == (1, 10, 10)
     assert look(tmp_path / "none") == look(tmp_path / "labeled" / "a") == UNSEEN

@@ -10,7 +10,7 @@ import pytest
 
 from semigrad.core import generator
 from semigrad.data import Dataset, Request, open_dataset
-from semigrad.data.dataset import UNSEEN, Form
+from semigrad.data.dataset import UNSEEN, Outline
 from semigrad.data.npz import load, look
 from semigrad.errors import InputError
 
@@ -212,7 +212,7 @@ def test_ordinary_features_have_nothing_to_note(tmp_path: Path, kind: Any) -> No
 def test_a_look_finds_the_shape_that_reading_gives(shape, found, tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, x=np.zeros((4, *shape), np.uint8 if len(shape) > 1 else np.float32), y=np.array([0, 1, 0, 1]))
-    assert look(path) == Form(found, 4)
+    assert look(path) == Outline(found, 4)
     assert load(Request(tmp_path, path)).train.shape == found
 
 

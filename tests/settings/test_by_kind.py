@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from semigrad.data import SOURCES, form_of
-from semigrad.data.dataset import UNSEEN, Dataset, Form
+from semigrad.data import SOURCES, outline_of
+from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.opening import open_data
 from semigrad.errors import InputError
 from semigrad.run import configure
@@ -22,9 +22,9 @@ def test_steps_grow_with_the_data_and_shrink_with_the_size_of_a_picture():
 
 
 @pytest.mark.parametrize("name", ["digits", "cifar10", "cifar100", "svhn"])
-def test_the_form_of_a_named_source_is_that_of_its_data(name):
+def test_the_outline_of_a_named_source_is_that_of_its_data(name):
     dataset = open_data(name, configure(name))
-    assert SOURCES[name].form == Form(dataset.train.shape, dataset.official or len(dataset.train))
+    assert SOURCES[name].outline == Outline(dataset.train.shape, dataset.official or len(dataset.train))
 
 
 def write_table(path, rows, write):
@@ -48,11 +48,11 @@ def write_parquet(path, rows):
 @pytest.mark.parametrize(("ending", "write"), [("csv", write_csv), ("parquet", write_parquet)])
 def test_rows_of_tables_are_counted_without_those_of_the_test_part(ending, write, tmp_path):
     write_table(tmp_path / "folder", 500, write)
-    assert form_of(ending, tmp_path / "folder") == Form((1,), 2000)
-    assert form_of(ending, tmp_path / "folder" / f"train.{ending}") == Form((1,), 500)
+    assert outline_of(ending, tmp_path / "folder") == Outline((1,), 2000)
+    assert outline_of(ending, tmp_path / "folder" / f"train.{ending}") == Outline((1,), 500)
     assert configure(f"{ending}:{tmp_path / 'folder'}").steps == 1200
     (tmp_path / f"broken.{ending}").write_bytes(b"PAR1 and nothing else")
-    assert form_of(ending, tmp_path / f"broken.{ending}").shape == (1,)
+    assert outline_of(ending, tmp_path / f"broken.{ending}").shape == (1,)
 
 
 def test_pictures_and_arrays_are_counted(tmp_path):
@@ -60,16 +60,16 @@ def test_pictures_and_arrays_are_counted(tmp_path):
         file = tmp_path / "pictures" / ("test" if number == 3 else "train") / "ab"[number % 2] / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (20, 20)).save(file)
-    assert form_of("folder", tmp_path / "pictures").rows == 3
+    assert outline_of("folder", tmp_path / "pictures").rows == 3
     np.savez(tmp_path / "x.npz", x=np.zeros((2000, 16, 16, 3), np.uint8), y=np.zeros(2000))
-    assert form_of("npz", tmp_path / "x.npz") == Form((3, 16, 16), 2000)
+    assert outline_of("npz", tmp_path / "x.npz") == Outline((3, 16, 16), 2000)
     assert configure(f"npz:{tmp_path / 'x.npz'}").steps == 1200
 
 
 def test_what_cannot_be_looked_at_is_left_for_reading_to_tell(tmp_path):
     (tmp_path / "x.npz").write_bytes(b"rubbish")
     for name in ("npz", "folder"):
-        assert form_of(name, tmp_path / "x.npz") == form_of(name, tmp_path / "none") == UNSEEN
+        assert outline_of(name, tmp_path / "x.npz") == outline_of(name, tmp_path / "none") == UNSEEN
 
 
 def test_data_in_memory_go_by_their_own_size():

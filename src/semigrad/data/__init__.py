@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semigrad.data import cifar, digits, folder, imagenet, npz, svhn, tables
-from semigrad.data.dataset import MEMORY, UNSEEN, Dataset, Form, Request
+from semigrad.data.dataset import MEMORY, UNSEEN, Dataset, Outline, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
-__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "form_of", "open_dataset", "source_for"]
+__all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "outline_of", "source_for"]
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,28 @@ class Source:
     summary: str
     needs_path: bool = False
     takes: tuple[str, ...] = ()  # which of image_size, resized_crop and label it understands
-    form: Form = UNSEEN  # where the data of this source have one
-    look: Callable[[Path], Form] = lambda path: UNSEEN  # finds it out without reading the examples
+    outline: Outline = UNSEEN  # where the data of this source have one
+    look: Callable[[Path], Outline] = lambda path: UNSEEN  # finds it out without reading the examples
 
 
-_CIFAR, _SVHN, _EXTRA = (Form((3, 32, 32), rows) for rows in (50_000, 73_257, 604_388))
+_CIFAR, _SVHN, _EXTRA = (Outline((3, 32, 32), rows) for rows in (50_000, 73_257, 604_388))
 
 SOURCES: dict[str, Source] = {
     "digits": Source(
-        digits.load, "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn", form=Form((1, 8, 8), 1297)
+        digits.load,
+        "1,797 handwritten digits of 8 x 8 pixels; comes with scikit-learn",
+        outline=Outline((1, 8, 8), 1297),
     ),
-    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes", form=_CIFAR),
-    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes", form=_CIFAR),
-    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", form=_SVHN),
-    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", form=_EXTRA),
+    "cifar10": Source(cifar.load_cifar10, "60,000 color images of 32 x 32 pixels in 10 classes", outline=_CIFAR),
+    "cifar100": Source(cifar.load_cifar100, "60,000 color images of 32 x 32 pixels in 100 classes", outline=_CIFAR),
+    "svhn": Source(svhn.load_svhn, "99,289 house numbers of 32 x 32 pixels in 10 classes", outline=_SVHN),
+    "svhn-extra": Source(svhn.load_svhn_extra, "svhn with 531,131 more training images", outline=_EXTRA),
     "npz": Source(npz.load, "your arrays: x, y (-1: unlabeled), x_test, y_test", needs_path=True, look=npz.look),
-    "csv": Source(tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.csv_form),
+    "csv": Source(
+        tables.load_csv, "your table: numbers, categories, labels", True, ("label",), look=tables.csv_outline
+    ),
     "parquet": Source(
-        tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.parquet_form
+        tables.load_parquet, "the same as Parquet (needs pyarrow)", True, ("label",), look=tables.parquet_outline
     ),
     "folder": Source(
         folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",), look=folder.look
@@ -54,12 +58,12 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def form_of(name: str, path: Path | None) -> Form:
+def outline_of(name: str, path: Path | None) -> Outline:
     """What can be told of the data without reading them."""
     source = SOURCES.get(name)
     if source is None or (path is None and source.needs_path):
         return UNSEEN
-    return source.look(path) if path is not None else source.form
+    return source.look(path) if path is not None else source.outline
 
 
 def open_dataset(

@@ -99,14 +99,14 @@ class InMemory:
 
 
 @dataclass(frozen=True)
-class Form:
+class Outline:
     """What can be told of data without reading their examples."""
 
     shape: tuple[int, ...] | None = None  # of one; None: pictures of whatever size
     rows: int | None = None  # of the training part, about; None: not known
 
 
-UNSEEN = Form()
+UNSEEN = Outline()
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class Dataset:
         return huggingface_dataset(path_or_dataset, label, image, flip, name)
 
     @property
-    def form(self) -> Form:
-        return Form(self.train.shape, len(self.train))
+    def outline(self) -> Outline:
+        return Outline(self.train.shape, len(self.train))
 
     @property
     def title(self) -> str:

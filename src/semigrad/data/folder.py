@@ -22,7 +22,7 @@ import numpy as np
 
 from semigrad.data import album
 from semigrad.data.arrays import from_arrays
-from semigrad.data.dataset import UNSEEN, Dataset, Form, Request
+from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.pictures import find, is_picture, subfolders
 from semigrad.errors import InputError
 from semigrad.reading import TEXT, read_file
@@ -89,7 +89,7 @@ def as_dataset(path: Path, listing: Listing, pictures: album.Album) -> Dataset:
     )
 
 
-def look(path: Path) -> Form:
+def look(path: Path) -> Outline:
     """How many pictures there are, and their shape to be, by the heads of a few that are spread over all."""
     try:
         entries = listing_of(path).entries
@@ -98,7 +98,7 @@ def look(path: Path) -> Form:
     heads = album.heads_of([entry.path for entry in entries[:: max(1, len(entries) // LOOKED_AT)]])
     size, gray = album.common_form(heads)
     rows = sum(entry.part == "train" for entry in entries)
-    return Form((1 if gray else 3, size, size), rows) if heads else UNSEEN
+    return Outline((1 if gray else 3, size, size), rows) if heads else UNSEEN
 
 
 def listing_of(path: Path) -> Listing:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from semigrad.data.dataset import UNSEEN, Dataset, Form, Request
+from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.given_arrays import ARRAYS, KEYS, from_given
 from semigrad.errors import InputError, unknown
 from semigrad.reading import open_file
@@ -33,7 +33,7 @@ def load(request: Request) -> Dataset:
         raise InputError(named) from None
 
 
-def look(path: Path) -> Form:
+def look(path: Path) -> Outline:
     """The number of rows and the shape of one, (C, H, W) or (D,), read from the header of x alone."""
     try:
         with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open("x.npy") as file:
@@ -43,9 +43,9 @@ def look(path: Path) -> Form:
     except Exception:  # an archive from anywhere can raise almost anything
         return UNSEEN  # reading the data will say what is wrong
     if len(shape) == 2:
-        return Form((1, *shape), rows)
+        return Outline((1, *shape), rows)
     last = len(shape) == 3 and shape[-1] in (1, 3) and shape[0] not in (1, 3)
-    return Form((shape[2], shape[0], shape[1]) if last else tuple(shape), rows)
+    return Outline((shape[2], shape[0], shape[1]) if last else tuple(shape), rows)
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

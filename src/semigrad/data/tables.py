@@ -19,7 +19,7 @@ import numpy as np
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.cells import Table, joined, words_in
 from semigrad.data.columns import Columns, describe_columns
-from semigrad.data.dataset import Dataset, Form, Request
+from semigrad.data.dataset import Dataset, Outline, Request
 from semigrad.data.rows import table_of_rows
 from semigrad.data.table_files import lines_of_csv, read_csv, read_parquet, rows_of_parquet
 from semigrad.data.table_labels import Parts, class_numbers, spelling_notes
@@ -40,21 +40,21 @@ def load_parquet(request: Request) -> Dataset:
     return _load("parquet", request)
 
 
-def csv_form(path: Path) -> Form:
-    return _form("csv", path)
+def csv_outline(path: Path) -> Outline:
+    return _outline("csv", path)
 
 
-def parquet_form(path: Path) -> Form:
-    return _form("parquet", path)
+def parquet_outline(path: Path) -> Outline:
+    return _outline("parquet", path)
 
 
-def _form(ending: str, path: Path) -> Form:
+def _outline(ending: str, path: Path) -> Outline:
     """Rows of features, whatever the number of these turns out to be: enough to choose a network by."""
     files = [path / f"{part}.{ending}" for part in TRAINING] if path.is_dir() else [path]
     try:
-        return Form((1,), sum(COUNTERS[ending](file) for file in files if file.is_file()))
+        return Outline((1,), sum(COUNTERS[ending](file) for file in files if file.is_file()))
     except (InputError, OSError):
-        return Form((1,))  # reading the data will say what is wrong
+        return Outline((1,))  # reading the data will say what is wrong
 
 
 def _load(ending: str, request: Request) -> Dataset:

@@ -47,7 +47,7 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
     named = NETWORKS.get(network, network) if isinstance(network, str) else network
     said = {**_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module)), **chosen}
     word = word_for(dataset)
-    layers = [*layers_below(word, None, ALWAYS, dataset.form), {**said, "seed": seed_of(random_state)}]
+    layers = [*layers_below(word, None, ALWAYS, dataset.outline), {**said, "seed": seed_of(random_state)}]
     run = from_layers(word, layers)
     run = dataclasses.replace(run, method=method) if isinstance(method, Method) else run
     run = dataclasses.replace(run, model=network) if isinstance(network, Model) else run

@@ -50,7 +50,7 @@ class Wish:
     def methods(self, look: Look) -> tuple[str, ...]:
         """What is compared, labeled-only first."""
         shape = look.dataset.train.shape
-        usual: str = layers_below(look.spec, None, None, look.dataset.form)[0]["method"]["name"]
+        usual: str = layers_below(look.spec, None, None, look.dataset.outline)[0]["method"]["name"]
         compared = CANDIDATES[kind_of(shape)] if self.method == AUTO and look.folds else (self.method or usual,)
         return tuple(dict.fromkeys((LABELED_ONLY, *(usual if name == AUTO else name for name in compared))))
 
@@ -108,7 +108,7 @@ class Plan:
 
 def run_for(look: Look, method: str, seed: int, more: Layer) -> Run:
     """A method on these data; the defaults go by the shape that is known, so that nothing is looked at again."""
-    below = layers_below(look.spec, None, None, look.dataset.form)
+    below = layers_below(look.spec, None, None, look.dataset.outline)
     return from_layers(look.spec, [*below, {"method": method, "seed": seed, **look.reading, **more}])
 
 
