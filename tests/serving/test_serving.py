@@ -283,13 +283,15 @@ def test_a_browser_shows_names_as_text_and_has_nothing_to_complain_of(port, tmp_
     assert complaints == []
 
 
-def test_ctrl_c_ends_a_server_of_its_own_process_cleanly(pictures_run):
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_a_server_of_its_own_process_cleanly(times, pictures_run):
     words = [sys.executable, "-m", "semigrad", "serve", pictures_run, "--port", "0", "--threads", "1"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         number = int(re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())[1])
         assert ask(number, body=png())[0] == 200
         sentence(ask(number, body=b"text"), 400)
-        process.send_signal(signal.SIGINT)
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (0, "Stopped.\n", "")
 

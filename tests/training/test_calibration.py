@@ -8,7 +8,9 @@ from semigrad.training.calibration import FEWEST, HOTTEST, temperature, warmed
 
 
 def negative_log_likelihood(logits, labels):
-    return -np.log(softmax(logits, axis=1)[np.arange(len(labels)), labels]).mean()
+    """Of the labels, and of one more that could be any."""
+    surprise = -np.log(softmax(logits, axis=1))
+    return surprise[np.arange(len(labels)), labels].sum() + surprise.mean()
 
 
 def noisy_logits(scale, rows=400, classes=4):
@@ -37,8 +39,16 @@ def test_logits_times_five_want_five_times_the_temperature():
 def test_two_classes_that_are_always_as_sure_have_a_closed_form():
     predicted = np.array([[0.9, 0.1]] * 40)
     labels = np.array([0] * 30 + [1] * 10)
-    assert temperature(predicted, labels) == pytest.approx(np.log(9) / np.log(3), rel=1e-3)
-    assert warmed(predicted, temperature(predicted, labels))[0, 0] == pytest.approx(0.75, abs=1e-3)
+    right = 30.5 / 41  # one label more, which is either
+    assert temperature(predicted, labels) == pytest.approx(np.log(9) / np.log(right / (1 - right)), rel=1e-3)
+    assert warmed(predicted, temperature(predicted, labels))[0, 0] == pytest.approx(right, abs=1e-3)
+
+
+def test_right_on_every_label_is_no_reason_to_be_sure_of_everything():
+    """As sure as the rule of succession: 20.5 times out of 21."""
+    predicted = np.array([[0.8, 0.2], [0.2, 0.8]] * 10)
+    labels = np.array([0, 1] * 10)
+    assert warmed(predicted, temperature(predicted, labels)).max(1) == pytest.approx(20.5 / 21, abs=1e-3)
 
 
 def test_what_is_never_wrong_or_never_sure_keeps_within_bounds():

@@ -5,11 +5,10 @@ One prediction at a time, in a thread of its own: torch shares the work among th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,15 +130,13 @@ class Service:
         routes = [Route(path, handler, methods=["GET"]) for path, handler in {**gets, "/metrics": self.metrics}.items()]
         routes.append(Route("/predict", self.predict, methods=["POST"]))
         app = Starlette(
-            routes=routes, lifespan=self._lifespan,
+            routes=routes,
             exception_handlers={Refused: _refused, HTTPException: _missing, ClientDisconnect: _gone, Exception: _fault},
         )  # fmt: skip
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
         return Counted(app, self.counts)
 
-    @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        yield
+    def close(self) -> None:
         self.worker.shutdown(wait=False, cancel_futures=True)
 
 
@@ -202,7 +199,7 @@ def server_of(service: Service, host: str) -> uvicorn.Server:
     hosts = [*LOOPBACK, "[::1]"] if host in LOOPBACK else ["*"]
     config = uvicorn.Config(
         service.application(hosts), log_level="warning", access_log=False, server_header=False,
-        limit_concurrency=4 * service.limits.waiting, timeout_keep_alive=5, timeout_graceful_shutdown=5,
+        limit_concurrency=4 * service.limits.waiting, timeout_keep_alive=5, timeout_graceful_shutdown=5, lifespan="off",
     )  # fmt: skip
     return uvicorn.Server(config)
 
@@ -212,3 +209,4 @@ def serve(service: Service, listening: socket.socket, host: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # the server has its own while it runs, and raises it once more
     server_of(service, host).run(sockets=[listening])
+    service.close()
