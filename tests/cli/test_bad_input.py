@@ -64,7 +64,7 @@ BAD = {
     "no such split": (["train", "digits@many"], ["Cannot read the data 'digits@many'", "@4000"]),
     "unequal batches": (
         ["train", "digits@40", "--unlabeled-batch", "32"],
-        ["MetaGradient mixes labeled with unlabeled rows", "batch 64 and unlabeled_batch 32. Make them equal"],
+        ["MetaMatch mixes labeled with unlabeled rows", "batch 64 and unlabeled_batch 32. Make them equal"],
     ),
     "nothing unlabeled": (["train", "digits"], ["leaves nothing unlabeled", "--include-labeled", "digits@100"]),
     "a network that does not fit": (

@@ -77,6 +77,8 @@ APPENDIX = {
     "resized_crop": False,
     "start_from": None,
     "pretrained": None,
+    "accumulate": 1,
+    "precision": "float32",
 }
 NOT_FOR_IMAGES = {"feature_noise", "feature_dropout", "feature_mask", "label"}
 WEIGHT_DECAY = {"SVHN@1000": 5e-5, "CIFAR-10@4000": 1e-4, "CIFAR-100@10000": 1e-4}

@@ -252,7 +252,8 @@ def without_unlabeled_weight_it_is_supervised(method: Method) -> None:
     trial = Trial(changed(method, weight=0.0))
     given = batch(method)
     gradients = trial.gradients(trial.terms(given))
-    alone = dataclasses.replace(given, labeled=given.labeled[:1], unlabeled=())
+    trained_on = -1 if getattr(method, "strong_labeled", False) else 0
+    alone = dataclasses.replace(given, labeled=(given.labeled[trained_on],), unlabeled=())
     expected = trial.gradients(Supervised().loss(trial.net, nn.Module(), alone, {}, CLOCK))
     assert any(gradient.norm() > 0 for gradient in expected)
     assert all(torch.equal(a, b) for a, b in zip(gradients, expected, strict=True))

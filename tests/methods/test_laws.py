@@ -19,7 +19,7 @@ CASES = {
     "train mode": MetaGradient(mode="train"),
     "clean labels beside mixed ones": MetaGradient(clean=1.0),
     "strong views": MetaGradient(mixup=False, strong=True),
-    "strong labeled examples": MetaGradient(clean=1.0, strong_labeled=True),
+    "strong labeled examples": MetaGradient(mixup=False, strong_labeled=True),
     **{f"by {name}": MetaGradient(operator=name) for name in ("unrolled", "finite-difference", "lookahead")},
     "ada-net without mixup": configure("digits@40", method={"name": "ada-net", "mixup": False}).method,
     "fixmatch in two passes": configure("digits@40", method={"name": "fixmatch", "joint": False}).method,

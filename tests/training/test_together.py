@@ -65,7 +65,8 @@ def test_stopped_it_goes_on_with_another_number_of_processes(tmp_path):
     (code, said), (other_code, other_said) = started(tmp_path / "run", 1, "stop", 9)
     assert (code, other_code) == (128 + signal.SIGTERM,) * 2
     assert said.startswith("semigrad: Stopped at step ")
-    assert other_said == ""
+    assert "semigrad: " not in other_said  # torch itself may say that its peer has gone before it
+    assert "Traceback" not in other_said
     assert checkpoints(tmp_path / "run")
     go(run_of(METHOD), tmp_path / "run", resume=True)
     assert [line["step"] for line in metrics(tmp_path / "run")] == list(range(1, STEPS + 1))
