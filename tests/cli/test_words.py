@@ -153,6 +153,7 @@ def pictures(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_every_network_takes_two_steps_through_the_command_line(model, pictures, tmp_path):
     data = f"npz:{pictures / ('features' if model == 'mlp' else 'images')}.npz@6"

@@ -100,7 +100,7 @@ def packed(path: Path, elements: list[bytes]) -> None:
     path.write_bytes(head + b"".join(np.array([15, len(part)], "<u4").tobytes() + part for part in parts))
 
 
-@pytest.mark.parametrize("times", [1, 60])
+@pytest.mark.parametrize("times", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_small_file_that_unpacks_to_more_than_svhn_is_not_unpacked(tmp_path: Path, times: int) -> None:
     """60 elements of 32 MB of zeros, in 2 MB: refused by counting, before memory is taken; one is only no SVHN."""
     path = write(tmp_path, "test") / "train_32x32.mat"

@@ -1,5 +1,7 @@
 """What is known by heart of the data."""
 
+import pytest
+
 from semigrad.experiments import EXPERIMENTS, SCALES
 from semigrad.experiments.known_data import CLASSES_AND_EXAMPLES, count_labels
 from semigrad.experiments.plan import plan_rows
@@ -13,6 +15,7 @@ def test_labels_come_from_the_spec_or_the_official_counts():
     assert count_labels(configure("cifar10", validation=500)) == 49_500
 
 
+@pytest.mark.slow
 def test_every_data_set_of_the_catalogue_has_its_counts():
     for experiment in EXPERIMENTS.values():
         for scale in SCALES:
