@@ -158,8 +158,11 @@ def merge(layers: Sequence[Mapping[str, Any]]) -> tuple[Layer, list[str]]:
                     problems.append(f"{name} takes a name, or a table with a name and fields; given: {value!r}.")
             elif name in known:
                 merged[name] = _frozen(value)
-            elif name == "methods" and _are_tables(value):
-                usual |= value
+            elif name == "methods":
+                if _are_tables(value):
+                    usual |= value
+                else:
+                    problems.append(f"methods takes a table of fields for each method; given: {value!r}.")
             elif name != "data":
                 problems.append(unknown("setting", name, known | {"data", "method", "model"}))
     return merged, problems
