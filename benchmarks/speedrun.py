@@ -1,32 +1,37 @@
 """Test error against seconds and operations on a processor: what can be learned from few labels without a GPU?
 
     python benchmarks/speedrun.py                            # SVHN with 1,000 labels: every row of table1
-    python benchmarks/speedrun.py --data cifar10@4000        # CIFAR-10 with 4,000: the rows of table4 and table5
+    python benchmarks/speedrun.py --data cifar10@4000        # CIFAR-10 with 4,000: the rows of table4
 
-The runs are those of `semigrad reproduce` at scale `overnight`; what is not on record is trained. The seconds of a run
-are its steps times those of one step, measured here with all rows in turns on one thread, so that a busy machine hurts
-all alike; operations are the multiplications of its convolutions and matrices, counted. A row is on the frontier where
-no other one has a lower error in fewer seconds. Writes docs/speedrun-DATA.md."""
+The runs are those that `semigrad reproduce table1|table4 --scale overnight` has put on record. The seconds of a
+run are its steps times those of one step, measured here with all rows in turns on one thread, so that a busy machine
+hurts all alike; operations are the multiplications of its convolutions and matrices, counted. A row is on the frontier
+where no other one with as few labels has a lower error in fewer seconds. Writes docs/speedrun-DATA.md, and a picture
+beside it."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.core.statistics import Difference, Summary, difference, summarize
 from semigrad.experiments import EXPERIMENTS
 from semigrad.experiments.cost import multiplications_of_step
-from semigrad.experiments.reproduce import reproduce
+from semigrad.experiments.reproduce import recorded
 from semigrad.experiments.store import Outcome, Store
 from semigrad.run import Run
-from semigrad.settings.fields import Count
 from semigrad.training.timing import seconds_of_steps
 
-COLUMNS = {"svhn@1000": ("SVHN@1000", ("table1",)), "cifar10@4000": ("CIFAR-10@4000", ("table4", "table5"))}
+COLUMNS = {"svhn@1000": ("SVHN@1000", ("table1",)), "cifar10@4000": ("CIFAR-10@4000", ("table4",))}
+NAME_WIDTH = 0.35  # of a name in the picture, as the logarithm of a ratio of seconds
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,6 @@ class Options:
 
     data: str = "svhn@1000"
     """Data and labels: svhn@1000 or cifar10@4000."""
-    seeds: int | None = None
-    """Seeds of each row; none: as many as the scale has."""
-    jobs: Count = 2
-    """Runs at a time, each with one thread, where some are to be trained."""
     records: Path = Path("docs/results/runs")
     """Where the small records of finished runs are."""
     out: Path = Path("docs")
@@ -60,14 +61,13 @@ class Row:
 
 def main(options: Options) -> int:
     column, names = COLUMNS[options.data]
-    outcomes = [
-        reproduce(EXPERIMENTS[name], "overnight", store=Store(options.records), seeds=options.seeds, jobs=options.jobs,
-                  only=[column], tell=lambda text: print(text, file=sys.stderr))
-        for name in names
-    ]  # fmt: skip
-    rows = with_frontier(measured(outcomes, column))
-    page = options.out / f"speedrun-{options.data.partition('@')[0]}.md"
-    page.write_text(markdown(options, column, rows), encoding="utf-8")
+    store = Store(options.records)
+    outcomes = [recorded(EXPERIMENTS[name], "overnight", store=store) for name in names]
+    rows = with_frontier(measured(outcomes, column), options.data)
+    name = f"speedrun-{options.data.partition('@')[0]}"
+    draw(rows, column, options.out / f"{name}.png")
+    page = options.out / f"{name}.md"
+    page.write_text(markdown(options, column, rows, f"{name}.png"), encoding="utf-8")
     print(page)
     return 0
 
@@ -91,16 +91,62 @@ def measured(outcomes: list[Outcome], column: str) -> list[Row]:
     return sorted(rows, key=lambda row: row.seconds)
 
 
-def with_frontier(rows: list[Row]) -> list[Row]:
-    """Rows from the quickest on; those that beat every quicker one are marked."""
+def with_frontier(rows: list[Row], data: str) -> list[Row]:
+    """Rows from the quickest on; those that beat every quicker one with as few labels are marked."""
     best, marked = float("inf"), []
     for row in rows:
-        marked.append(dataclasses.replace(row, frontier=row.error.mean < best))
-        best = min(best, row.error.mean)
+        few = row.run.data == data
+        marked.append(dataclasses.replace(row, frontier=few and row.error.mean < best))
+        best = min(best, row.error.mean) if few else best
     return marked
 
 
-def markdown(options: Options, column: str, rows: list[Row]) -> str:
+def draw(rows: list[Row], column: str, path: Path) -> None:
+    """Every row as a point with its name, the frontier as a line."""
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    frontier = [row for row in rows if row.frontier]
+    axes.step(
+        [row.seconds for row in frontier], [row.error.mean for row in frontier], where="post", color="0.7", zorder=1
+    )
+    for marked, color in ((True, "#1b5e9b"), (False, "#8a8a8a")):
+        points = [row for row in rows if row.frontier is marked]
+        axes.errorbar(
+            [row.seconds for row in points], [row.error.mean for row in points],
+            yerr=[row.error.deviation for row in points], fmt="o", color=color, markersize=5, elinewidth=1, zorder=2,
+        )  # fmt: skip
+    for row, height in zip(rows, heights_of_names(rows), strict=True):
+        axes.annotate(
+            row.name, (row.seconds, row.error.mean), (row.seconds * 1.05, height), fontsize=8, va="center", zorder=1.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
+            color="#1b5e9b" if row.frontier else "#555555",
+        )  # fmt: skip
+    axes.set(
+        xscale="log",
+        xlabel="seconds of one thread",
+        ylabel="test error, %",
+        title=f"{column}, {rows[0].run.steps:,} steps",
+    )
+    axes.set_xlim(right=rows[-1].seconds * 2)
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_formatter("")
+    axes.tick_params(which="both", labelsize=8)
+    figure.savefig(path, dpi=120)
+
+
+def heights_of_names(rows: list[Row]) -> list[float]:
+    """Where each name stands so that none lies on another: at its point, or just above those in the way."""
+    means = [row.error.mean for row in rows]
+    line = 0.035 * (max(means) - min(means))
+    placed: dict[int, float] = {}
+    for place in sorted(range(len(rows)), key=means.__getitem__):
+        near = [other for other in placed if abs(math.log(rows[other].seconds / rows[place].seconds)) < NAME_WIDTH]
+        placed[place] = max([means[place], *(placed[other] + line for other in near)])
+    return [placed[place] for place in range(len(rows))]
+
+
+def markdown(options: Options, column: str, rows: list[Row], picture: str) -> str:
     """The page."""
     first = rows[0].run
     lines = [
@@ -108,6 +154,8 @@ def markdown(options: Options, column: str, rows: list[Row]) -> str:
         "",
         f"`python benchmarks/speedrun.py --data {options.data}`: {first.model_name}, {first.steps:,} steps of "
         f"{first.batch} + {first.batch} examples for every row, one thread of a processor a run.",
+        "",
+        f"![Test error of every row against its seconds]({picture})",
         "",
         "| row | test error, % | seeds | difference to Labeled-Only | seconds | 10¹² multiplications | frontier |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -121,7 +169,7 @@ def markdown(options: Options, column: str, rows: list[Row]) -> str:
         "Mean ± standard deviation over seeds, of the last step; paired differences with their 95 % interval "
         "(Student's t). Seconds: the steps of the run times those of one step, all rows measured in turns; looks at "
         "the test part and what a method does before or after training (TNAR's autoencoder, fastSWA's statistics) are "
-        "not in them. Frontier: no quicker row has a lower error.",
+        "not in them. Frontier: no quicker row with as few labels has a lower error.",
     ]
     return "\n".join(lines) + "\n"
 

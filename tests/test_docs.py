@@ -4,21 +4,31 @@
     ```console    lines behind `$ ` are run; the others are what a command says, which is not compared
     ```text       for reading
 
-Each page has an empty folder of its own, and training is cut short (`SHORT`). A block below a comment
-`<!-- not run: REASON -->`, and one that is indented, is not run: Python must still compile, and the words behind
-`semigrad` must be words that it takes."""
+Each page has a folder of its own, empty but for photos and a table where it speaks of some without writing them
+(`WITH_DATA`), and training is cut short (`SHORT`). Somebody answers the sheet that `label-next` leaves; a service goes
+on until the end of its page. A block below a comment `<!-- not run: REASON -->` is not run: Python must still
+compile, the words behind `semigrad` must be words that it takes, and those behind `make` targets. (What the README's
+two do is run elsewhere: `make test` is what runs this, and the demo is in tests/cli/test_demo.py.) An indented block is
+for formulas: commands are fenced."""
 
+import contextlib
+import csv
 import importlib
+import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from markdown_it import MarkdownIt
+from PIL import Image
+from sklearn.datasets import load_iris
 
 from semigrad.cli import VERBS, train
 from semigrad.cli.options import options_of, parse, values_of
@@ -26,7 +36,7 @@ from semigrad.cli.words import layer_of, take_train_apart
 from semigrad.methods import METHODS
 from semigrad.run import configure, layers_below
 from semigrad.settings.fields import refuse
-from tests.small_runs import cli
+from tests.small_runs import cli, digits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -34,8 +44,11 @@ SHORT = {
     "train": ("--steps", "20", "--threads", "1", "--no-report"),
     "fit": ("--steps", "10", "--jobs", "1", "--no-report"),
 }
+WITH_DATA = {"README.md", "labeling.md", "serve.md"}
+LONG = {"README.md", "own-data.md", "serve.md"}
 NOT_RUN = re.compile(r"<!-- not run: .+ -->")
 LANGUAGES = {"python", "console", "text"}
+COMMAND = re.compile(r"^(semigrad|torchrun|make|pip) ", re.MULTILINE)
 
 
 def blocks(page):
@@ -46,30 +59,83 @@ def blocks(page):
             run = before is None or before.type != "html_block" or not NOT_RUN.fullmatch(before.content.strip())
             yield token.info.strip(), token.map[0] + 1, token.content, run
         elif token.type == "code_block":
-            yield "indented", token.map[0], token.content, False
+            assert not COMMAND.search(token.content), f"{page.name}:{token.map[0] + 1}"
         before = token
 
 
 def commands(language, text):
     """The command lines of a block."""
-    if language == "console":
-        return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
-    return [line for line in text.splitlines() if language == "indented" and line.startswith("semigrad ")]
+    if language != "console":
+        return []
+    return [line.removeprefix("$ ") for line in text.replace("\\\n", "").splitlines() if line.startswith("$ ")]
 
 
-def run_command(line):
-    words = shlex.split(line, comments=True)
-    if words[0] == "semigrad":
-        assert cli(*words[1:], *SHORT.get(words[1], ())) == 0, line
-    else:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        subprocess.run(line, shell=True, check=True, timeout=120, env={**os.environ, "PATH": path})
+class Shell(contextlib.ExitStack):
+    """Where the commands of a page are run; a service that one of them starts goes on until the end."""
+
+    service = "http://127.0.0.1:8000/"  # as pages write it
+
+    def run(self, line):
+        words = shlex.split(line.replace(Shell.service, self.service), comments=True)
+        _, verb, *rest = words[words.index("semigrad") :] if "semigrad" in words else (None, None)
+        words += SHORT.get(verb, ())
+        if verb == "serve":
+            self.service = self.enter_context(serving(rest))
+        elif words[0] == "semigrad":
+            assert cli(*words[1:]) == 0, line
+        else:
+            words += ["--fail", "--silent"] if words[0] == "curl" else []
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            subprocess.run(words, check=True, timeout=120, env={**os.environ, "PATH": path})
+        if verb == "label-next":
+            take_every_proposal(Path(rest[0]) / "label-next.csv")
+
+
+@contextlib.contextmanager
+def serving(words):
+    """A service that is well, on any port that is free: 8000 may be taken."""
+    command = [sys.executable, "-m", "semigrad", "serve", *words, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            address = re.search(r"http://\S+/", service.stdout.readline())[0]
+            with urllib.request.urlopen(f"{address}health", timeout=60) as answer:
+                assert json.load(answer) == {"status": "ok"}
+            yield address
+        finally:
+            service.send_signal(signal.SIGINT)
+            service.communicate(timeout=60)
+    assert service.returncode == 0
+
+
+def take_every_proposal(sheet):
+    with sheet.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows({**row, "answer": row["proposed"]} for row in rows)
+
+
+def lay_out_data():
+    """Pictures of threes and eights, 4 with a label, 4 to test, 60 without and two new ones; and a table of flowers."""
+    data = digits()
+    rows = [row for row, label in enumerate(data.labels) if label in (3, 8)]
+    places = {"new-photos/one.png": rows[68], "new-photos/two.png": rows[69]}
+    places |= {f"photos/unlabeled/{row}.png": row for row in rows[8:68]}
+    places |= {f"photos/labeled/{data.labels[row]}/{row}.png": row for row in rows[:4]}
+    places |= {f"photos/test/{data.labels[row]}/{row}.png": row for row in rows[4:8]}
+    for place, row in places.items():
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(data.train.values[row, 0].numpy()).save(place)
+    load_iris(as_frame=True).frame.rename(columns={"target": "species"}).to_csv("table.csv", index=False)
 
 
 def read_command(line):
     """Nothing is done; words that `semigrad` does not take are an error."""
     words = shlex.split(line, comments=True)
-    if "semigrad" in words:
+    if words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text("utf-8"), line
+    elif "semigrad" in words:
         verb, *rest = words[words.index("semigrad") + 1 :]
         read_train(rest) if verb == "train" else parse(importlib.import_module(VERBS[verb][0]).Options, rest, verb)
 
@@ -94,19 +160,24 @@ def _methods_stay():
     METHODS.update(before)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG), id=page.name) for page in PAGES]
+)
 def test_every_block_of_a_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if page.name in WITH_DATA:
+        lay_out_data()
     names = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, names.__name__, names)  # where dataclasses look for the types of fields
-    for language, line, text, run in blocks(page):
-        assert language in {*LANGUAGES, "indented"}, f"{page.name}:{line}"
-        if language == "python":
-            code = compile("\n" * line + text, page, "exec")
-            if run:
-                exec(code, vars(names))
-        for command in commands(language, text):
-            run_command(command) if run else read_command(command)
+    with Shell() as shell:
+        for language, line, text, run in blocks(page):
+            assert language in LANGUAGES, f"{page.name}:{line}"
+            if language == "python":
+                code = compile("\n" * line + text, page, "exec")
+                if run:
+                    exec(code, vars(names))
+            for command in commands(language, text):
+                shell.run(command) if run else read_command(command)
 
 
 def test_a_command_with_a_word_that_is_not_known_would_be_found():

@@ -71,3 +71,12 @@ def test_methods_do_not_import_one_another():
     for path in (ROOT / "methods").glob("*.py"):
         if path.name != "__init__.py":
             assert "methods" not in imported(path)
+
+
+def test_no_shell_is_started():
+    """What one system's shell understands, another's does not."""
+    for path in FILES:
+        text = path.read_text("utf-8")
+        calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+        assert not {"os.system", "os.popen", "subprocess.getoutput"} & set(calls), path
+        assert "shell=" not in text, path

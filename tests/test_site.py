@@ -108,7 +108,9 @@ def test_the_site_is_built_and_asks_for_nothing_from_elsewhere(site):
 
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize("name", ["index.html", "api.html", "faq.html", "notebooks/digits.html"])
+@pytest.mark.parametrize(
+    "name", ["index.html", "own-data.html", "results.html", "api.html", "faq.html", "notebooks/digits.html"]
+)
 def test_a_browser_has_nothing_to_complain_of(site, name, tmp_path):
     document, console = browse(site / name, tmp_path)
     assert console == []

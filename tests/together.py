@@ -8,12 +8,16 @@ import sys
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 
 
-def start_together(count: int, *arguments, **options) -> list[subprocess.Popen]:
-    """`python -m ARGUMENTS` in so many processes, told of each other as torchrun does."""
+def free_port() -> str:
+    """A port where processes can meet."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    common = {**os.environ, "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return str(free.getsockname()[1])
+
+
+def start_together(count: int, *arguments, **options) -> list[subprocess.Popen]:
+    """`python -m ARGUMENTS` in so many processes, told of each other as torchrun does."""
+    common = {**os.environ, "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     words = [sys.executable, "-m", *map(str, arguments)]
     return [subprocess.Popen(words, env={**common, "RANK": str(rank)}, **options) for rank in range(count)]
 

@@ -3,7 +3,7 @@
 import copy
 
 import torch
-from benchmarks.memory import peak_of
+from benchmarks.memory import Options, peak_of, peak_of_step
 from torch import nn
 
 from semigrad.core.economy import Economy, economize
@@ -41,3 +41,11 @@ def test_a_way_back_keeps_every_layers_output_or_a_part_of_it():
     assert 10 <= peak(Economy()) <= 13
     assert peak(Economy(recompute=True)) <= 8.1  # 4 segments' inputs, 3 outputs in one, a gradient
     assert peak(Economy(parts=8)) <= 4.5  # an eighth of ten, what came out and gradients of all rows
+
+
+def test_a_step_takes_less_where_memory_is_saved_and_least_with_both():
+    options = Options(batch=16, width=8)
+    whole, parts, again = (peak_of_step(options, *saving) for saving in ((1, False), (4, False), (1, True)))
+    both = peak_of_step(options, 4, True)
+    assert whole > 2 * parts > 2 * both
+    assert whole > 1.5 * again > 1.5 * both

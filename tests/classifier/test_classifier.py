@@ -168,9 +168,15 @@ def test_pictures_are_not_for_a_model_of_features(wine_run, tmp_path):
         semigrad.load(wine_run).predict(tmp_path / "x.png")
 
 
-def test_no_model_there(tmp_path):
-    with pytest.raises(InputError, match="holds no trained model"):
+def test_no_model_there_and_one_that_may_be_meant(digits_run, tmp_path):
+    with pytest.raises(InputError, match=r"holds no trained model.* Give the folder of a run\.$"):
         semigrad.load(tmp_path)
+    beside = digits_run.parent
+    for path, why in ((beside, "holds no trained model"), (beside / "rum", "does not exist")):
+        with pytest.raises(InputError, match=rf"{path} {why}.*such as {digits_run}\.$"):
+            semigrad.load(path)
+    with pytest.raises(InputError, match="is no folder"):
+        semigrad.load(digits_run / "config.json")
 
 
 @pytest.mark.parametrize(

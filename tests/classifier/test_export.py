@@ -23,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 def test_onnx_is_one_file_for_any_batch(digits_run, tmp_path):
     done = export(digits_run, "onnx", tmp_path / "m.onnx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.json"]
-    assert done.real
+    assert done.compared_on == "the run's own data"
     assert done.examples == 200
     session = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
     x = digits().test.values.numpy()
@@ -77,6 +77,16 @@ def test_features_are_exported_as_they_are(wine_run, tmp_path):
     assert given.shape[1:] == [13]
 
 
+def test_examples_of_ones_own_to_compare_on(wine_run, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(7, 13)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", rows)
+    done = export(wine_run, "torch-export", tmp_path / "wine.pt2", tmp_path / "rows.npy")
+    assert (done.examples, done.compared_on) == (7, str(tmp_path / "rows.npy"))
+    with pytest.raises(InputError, match="does not exist"):
+        export(wine_run, "torch-export", tmp_path / "other.pt2", tmp_path / "none.npy")
+    assert not (tmp_path / "other.pt2").exists()
+
+
 def test_a_model_of_a_table_says_what_its_columns_are(fruit_run, tmp_path):
     told = [
         {"name": "size", "kind": "number", "indicator": True},
@@ -114,11 +124,10 @@ def test_without_its_data_made_up_examples_serve(digits_run, tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((digits_run / name).read_bytes())
     done = export(tmp_path, "torch-export")
-    assert not done.real
-    assert "not here" in json.loads((tmp_path / "model.pt2.json").read_text())["compared_on"]
+    assert "not here" in done.compared_on == json.loads((tmp_path / "model.pt2.json").read_text())["compared_on"]
 
 
-SHAPES = {"small-conv": (1, 8, 8), "mlp": (13,), "conv-large": (3, 32, 32)}
+SHAPES = {"small-conv": (1, 8, 8), "mlp": (13,), "conv-large": (3, 12, 12), "shake-shake-26": (3, 8, 8)}
 
 
 @pytest.mark.slow
@@ -172,7 +181,7 @@ def test_markup_in_names_does_nothing():
 def test_the_command(digits_run, tmp_path, capsys):
     assert cli("export", digits_run, "--format", "onnx", "--out", tmp_path / "x.onnx", "--json") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "compared on 200 examples of its data" in lines[0]
+    assert "compared on 200 examples (the run's own data)" in lines[0]
     assert json.loads(lines[1])["largest_difference"] < 1e-5
     assert cli("export", tmp_path / "nothing") == 2
     assert cli("export", digits_run, "--format", "pickle") == 2

@@ -45,6 +45,11 @@ def test_a_folder_with_broken_files(stripes_run, tmp_path, capsys):
     assert [row["example"] for row in found] == [f"deep/{number}.png" for number in range(4)]
 
 
+def test_the_run_comes_first(digits_run, tmp_path, capsys):
+    assert cli("predict", tmp_path, digits_run) == 2
+    assert capsys.readouterr().err == f"semigrad: The run comes first: semigrad predict {digits_run} {tmp_path}.\n"
+
+
 def test_a_model_that_learned_is_right(stripes_run, capsys):
     assert cli("predict", stripes_run, stripes_run.parent / "data" / "test") == 0
     found = table(capsys.readouterr().out)

@@ -154,9 +154,7 @@ def test_a_method_flag_over_a_file_drops_the_fields_of_the_other_method(tmp_path
 def test_a_run_json_reproduces_its_run_to_the_bit(tmp_path):
     chosen = ("--beta", "0.3", "--seed", "5", "--average", "0.5", "--optimizer", "adam", "--lr", "0.01")
     assert cli(*TRAIN, *chosen, "--out", tmp_path / "first") == 0
-    assert (
-        cli("train", "--config", tmp_path / "first" / "run.json", "--threads", "1", "--out", tmp_path / "second") == 0
-    )
+    assert cli("train", "--config", tmp_path / "first" / "run.json", "--out", tmp_path / "second") == 0
     assert recorded(tmp_path / "first") == recorded(tmp_path / "second")
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
     assert metrics(tmp_path / "first") == metrics(tmp_path / "second")

@@ -149,6 +149,46 @@ def test_dropout_is_drawn_for_all_rows_by_networks_of_ones_own():
 
 
 @pytest.mark.parametrize("economy", [PARTED, AGAIN, Economy(parts=2, recompute=True)], ids=str)
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_the_head_of_a_network_of_ones_own_sees_has_its_graph(economy, nested):
+    """Also where the head is the last layer of the one sequence that is cut into segments."""
+    layers = [nn.Linear(6, 30), nn.Tanh(), nn.Linear(30, 8), nn.Tanh()]
+    last = nn.Linear(8, 3)
+    net = nn.Sequential(nn.Sequential(*layers), last) if nested else nn.Sequential(*layers, last)
+    adapted, x = adapt(net.double(), torch.rand(2, 6).double()), torch.rand(ROWS, 6).double()
+    found = []
+    for trial in (copy.deepcopy(adapted), economize(copy.deepcopy(adapted), economy)):
+        with watch(trial) as watched:
+            logits = trial.train()(x)
+        seen, features = watched.of(x), trial.features(x)
+        total = logits.square().sum() + seen.features.sum() + features.sin().sum()
+        found.append(torch.autograd.grad(total, list(trial.parameters())))
+    assert all(torch.allclose(a, b, rtol=1e-12) for a, b in zip(*found, strict=True))
+
+
+class Drawing(nn.Module):
+    """Numbers for each row that are drawn in the place of others, as networks do that leave out blocks."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def forward(self, x):
+        return x * self.draw(x.new_empty(len(x), 1)) if self.training else x
+
+
+@pytest.mark.parametrize("draw", [
+    lambda numbers: numbers.bernoulli_(0.5), lambda numbers: numbers.uniform_(0, 2), lambda numbers: numbers.normal_(1),
+    lambda numbers: numbers.exponential_(),
+], ids=["bernoulli", "uniform", "normal", "exponential"])  # fmt: skip
+def test_what_is_drawn_in_place_is_drawn_for_all_rows(draw):
+    net = nn.Sequential(nn.Linear(6, 30), Drawing(draw), nn.ReLU(), nn.Linear(30, 3)).double()
+    adapted = adapt(net, torch.rand(2, 6).double())
+    once, parted = observed(copy.deepcopy(adapted)), observed(economize(copy.deepcopy(adapted), PARTED))
+    assert all(torch.allclose(value, parted[key], rtol=1e-12) for key, value in once.items())
+
+
+@pytest.mark.parametrize("economy", [PARTED, AGAIN, Economy(parts=2, recompute=True)], ids=str)
 @pytest.mark.parametrize("operator", [ForwardMode(fallback=False), Unrolled()], ids=str)
 def test_the_meta_gradient_is_that_of_the_network(economy, operator):
     torch.manual_seed(0)
@@ -207,6 +247,8 @@ def test_half_the_bits_stay_inside():
     meta_gradient(net, torch.rand(4, 3), torch.tensor([0, 1, 0, 1]), torch.rand(4, 3), lr=0.1)
     assert net.seen[0]
     assert not any(net.seen[1:])
+    net.eval()(torch.rand(4, 3))  # as the network that is saved, and measured again, does
+    assert not net.seen[-1]
 
 
 def test_what_cannot_be_run_again_is_refused():

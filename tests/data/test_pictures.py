@@ -13,6 +13,7 @@ from PIL import Image
 
 from semigrad.core import generator
 from semigrad.data import pictures
+from semigrad.errors import InputError
 
 
 def noise(height: int, width: int) -> np.ndarray:
@@ -54,6 +55,19 @@ def test_links_that_lead_back_or_out_do_not_hang(tmp_path: Path) -> None:
     assert [folder.name for folder in pictures.subfolders(tmp_path / "set")] == ["cat", "dog"]
     found, _ = pictures.find(tmp_path / "set")
     assert found == [str(inside / "1.png")]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs paths that are too long")
+def test_a_folder_that_cannot_be_looked_into_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose path is longer than the system takes, where pictures would be left out."""
+    Image.new("L", (4, 4)).save(tmp_path / "a.png")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(25):
+        os.mkdir("x" * 200)
+        os.chdir("x" * 200)
+    Image.new("L", (4, 4)).save("b.png")
+    with pytest.raises(InputError, match="Cannot look into"):
+        pictures.find(tmp_path)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from semigrad.doctor.features import Compared
 from semigrad.doctor.likeness import near_pairs
 from semigrad.doctor.strangers import by_chance, far_away, strangeness
 from semigrad.doctor.suspects import doubts, out_of_fold
+from semigrad.embedding.embed import embed
+from semigrad.errors import InputError
 from semigrad.run import configure
 from tests.small_runs import cli, digits, go, small
 
@@ -153,6 +155,24 @@ def brute_pairs(values, least):
     return found
 
 
+@pytest.mark.parametrize("columns", [1, 2, 8])
+def test_rows_that_are_near_by_chance_are_no_copies(columns):
+    values = np.random.default_rng(0).normal(size=(1001, columns)).astype(np.float32)
+    values[1000] = values[0] + 1e-6
+    pairs = [pair[:2] for pair in near_pairs(values.__getitem__, np.arange(len(values)))]
+    assert (0, 1000) in pairs
+    assert len(pairs) < 0.05 * len(values)
+
+
+def test_near_copies_of_all_rows_are_found():
+    values = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    both = np.concatenate([values, values + np.float32(1e-4)])
+    pairs = [pair[:2] for pair in near_pairs(both.__getitem__, np.arange(len(both)))]
+    assert set(pairs) >= {(row, row + 200) for row in range(200)}
+    few = both[[0, 1, 200]]
+    assert [pair[:2] for pair in near_pairs(few.__getitem__, np.arange(3))] == [(0, 2)]
+
+
 def test_near_pairs_are_those_of_brute_force():
     values = np.stack([photo(number).transpose(2, 0, 1) for number in range(12)])
     noisy = np.clip(values[3:6] + np.random.default_rng(0).normal(0, 4, values[3:6].shape), 0, 255).astype(np.uint8)
@@ -240,6 +260,26 @@ def test_features_of_a_run_instead_of_pixels(tmp_path):
     report = examine("digits@40", run=tmp_path / "run", device="cpu")
     assert report.compared_by == f"features of {tmp_path / 'run'}"
     assert cli("doctor", "digits@40", "--run", tmp_path / "nobody") == 2
+
+
+def test_a_run_on_features_is_asked_about_features_and_about_pictures(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    go(small(method="supervised", steps=2), tmp_path / "run")
+    features = str(embed("digits", str(tmp_path / "run"), out=tmp_path / "features.npz").path)
+    go(small(f"npz:{features}@40", model="mlp", method="supervised", steps=2), tmp_path / "head")
+    for given in (f"npz:{features}@40", "digits@40"):
+        assert examine(given, run=tmp_path / "head", device="cpu").compared_by == f"features of {tmp_path / 'head'}"
+    np.savez(tmp_path / "wide.npz", x=np.eye(20), y=np.arange(20) % 2)
+    with pytest.raises(InputError, match=r"The examples are 20, and the network of .* takes 1 x 8 x 8 or 8"):
+        examine(str(tmp_path / "wide.npz"), run=tmp_path / "head", device="cpu")
+
+
+@pytest.mark.parametrize("x", [np.ones((30, 3)), np.zeros((30, 8, 8), np.uint8)], ids=["rows", "pictures"])
+def test_examples_that_are_all_the_same(tmp_path, x):
+    np.savez(tmp_path / "same.npz", x=x, y=np.repeat([0, 1, -1], 10))
+    report = examine(str(tmp_path / "same.npz"))
+    assert report.compared_by.endswith("reduced to 1 numbers")
+    assert {"same-against-labeled-labeled", "labels-not-checked"} <= kinds(report)
 
 
 def test_tables(tmp_path):

@@ -63,6 +63,33 @@ def test_features_of_a_run_are_those_that_its_head_sees(backbone, tmp_path):
     assert torch.equal(again.eval().features(torch.ones(1, 1, 8, 8)), net.features(torch.ones(1, 1, 8, 8)))
 
 
+def test_pictures_are_seen_later_as_they_were_embedded(tmp_path):
+    """With a run that saw whole pictures, where only their middle is seen now."""
+    draw = np.random.default_rng(0)
+    for number in range(8):
+        place = tmp_path / "data" / "train" / "ab"[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draw.integers(0, 256, (24, 24, 3), np.uint8)).save(place / f"{number}.png")
+    go(small(f"folder:{tmp_path / 'data'}", image_size=16, method="supervised", steps=2), tmp_path / "run")
+    done = embed(f"imagenet:{tmp_path / 'data'}", str(tmp_path / "run"))
+    go(small(f"npz:{done.path}@8", method="supervised", model="mlp", steps=2), tmp_path / "head")
+    features, model = np.load(done.path)["x"], semigrad.load(tmp_path / "head", "cpu")
+    head = load_model(tmp_path / "head")[0].eval()
+    with torch.no_grad():
+        expected = head(torch.from_numpy(features)).softmax(1).numpy()
+    files = [tmp_path / "data" / "train" / name for name in ("a/0.png", "a/2.png", "a/4.png", "a/6.png")]
+    assert np.allclose(model.predict_proba(files), expected[:4], atol=1e-5)
+
+
+def test_a_name_may_end_like_a_number_of_labels(backbone, tmp_path):
+    data = digits()
+    for number in range(4):
+        place = tmp_path / "pictures@40" / "labeled" / "ab"[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(data.train.values[number, 0].numpy()).save(place / f"{number}.png")
+    assert embed(str(tmp_path / "pictures@40"), str(backbone)).examples == 4
+
+
 def test_the_same_features_are_computed_once(backbone, tmp_path, monkeypatch, capsys):
     words = ("embed", "digits", "--model", backbone, "--threads", "1")
     assert cli(*words, "--out", tmp_path / "a.npz") == 0
@@ -141,6 +168,7 @@ def test_what_is_refused(backbone, tmp_path, capsys):
         (("digits",), "Say which network"),
         (("digits", "--model", tmp_path / "none"), "There is no folder of a run of that name either"),
         (("digits@40", "--model", backbone), "features are of all examples"),
+        (("digits@1%", "--model", backbone), "features are of all examples"),
         (("digits", "--model", backbone, "--pretrained", "x"), "leave pretrained"),
         (("digits", "--model", backbone, "--out", tmp_path / "x.csv"), "does not end so"),
         ((tmp_path / "wide.npz", "--model", backbone), "examples of 3 x 8 x 8, and the network takes 1 x 8 x 8"),

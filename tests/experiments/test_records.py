@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from semigrad.experiments import EXPERIMENTS
-from semigrad.experiments.reproduce import Work, pending
+from semigrad.experiments.reproduce import pending, recorded
 from semigrad.experiments.store import Store
 from semigrad.experiments.tables import markdown
+from semigrad.run import configure
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 STORE = Store(RESULTS / "runs")
@@ -24,8 +25,22 @@ def test_every_run_at_the_scale_of_a_laptop_is_on_record(name):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_of_results_is_what_the_records_give(page):
     name, _, scale = page.rpartition("-")
-    experiment = EXPERIMENTS[name]
-    work = Work(experiment, scale, experiment.cells(scale), STORE, lambda text: None)
-    work.read_records(unseen=True)
-    outcome = work.outcome(f"semigrad reproduce {name} --scale {scale}")
+    outcome = recorded(EXPERIMENTS[name], scale, store=STORE)
     assert markdown(outcome) == (RESULTS / f"{page}.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("row", "method"),
+    [
+        ("Labeled-Only", "supervised"),
+        ("Ours", "meta-gradient"),
+        ("Labeled-Only (strong)", {"name": "supervised", "strong": True}),
+        ("Meta-Match", None),
+        ("FixMatch", {"name": "fixmatch", "threshold": 0.8}),
+    ],
+)
+@pytest.mark.parametrize("labels", [250, 500, 1000])
+def test_the_first_table_of_the_readme_is_what_its_options_train(row, method, labels):
+    cells = EXPERIMENTS["figure-labels"].cells("overnight", 1)
+    (run,) = (cell.run for cell in cells if (cell.row, cell.column) == (row, f"SVHN@{labels}"))
+    assert configure(f"svhn@{labels}", **({} if method is None else {"method": method})).key == run.key

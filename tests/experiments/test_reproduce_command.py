@@ -50,6 +50,19 @@ def test_command_line_computes_once_and_writes_everything(tmp_path, monkeypatch,
     assert {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()} == kept
 
 
+def test_what_is_on_record_is_shown_without_training_or_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path / "nothing"))
+    assert cli("reproduce", "table4", "--scale", "overnight", "--recorded", "--json") == 0
+    shown = capsys.readouterr()
+    cells = json.loads(shown.out.splitlines()[-1])["cells"]
+    labeled = next(cell for cell in cells if (cell["row"], cell["column"]) == ("Labeled-Only", "SVHN@1000"))
+    assert sorted(labeled["runs"]) == ["0", "1", "2"]
+    assert "To train" not in shown.err
+    assert {file.name for file in Path("results/table4-overnight").iterdir()} == OUTPUT
+    assert not Path("runs").exists()
+
+
 def test_a_run_that_fails_is_named_at_the_end_with_code_1(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     cells = [cell for cell in EXPERIMENTS["figure-labels"].cells("smoke", 1) if cell.column == "digits@10"]
@@ -83,6 +96,10 @@ def test_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (("table1", "--recorded", "--dry-run"), "--recorded shows all"),
+        (("table1", "--recorded", "--only", "Ours"), "--recorded shows all"),
+        (("table1", "--recorded", "--scale", "paper"), "Nothing of table1 at scale paper is on record"),
+        (("table1", "--recorded", "--records", "nowhere"), "is on record in nowhere"),
         (("table11",), "Did you mean 'table1'?"),
         (("table4", "--only", "Labeled-Onlyy"), "Did you mean 'Labeled-Only'?"),
         (("table4", "--jobs", "0"), "jobs must be at least 1"),

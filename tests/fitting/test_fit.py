@@ -14,10 +14,11 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 import semigrad
 from semigrad import InputError
+from semigrad.cli.fit import teller
 from semigrad.data.opening import divide
 from semigrad.fitting.fit import best, judged
 from semigrad.fitting.folds import Answers, held_out_answers
-from semigrad.fitting.looking import look_at, spec_of
+from semigrad.fitting.looking import look_at, of_each_class, spec_of
 from semigrad.fitting.planning import MOST_STEPS, Plan, Wish, keep, make_plan, seconds_of, seconds_of_all, usual_place
 from semigrad.folder.saved import load_origin
 from semigrad.settings.recipes import BY_KIND, CANDIDATES
@@ -97,9 +98,26 @@ def test_steps_follow_from_the_time(wine):
     look = look_at(str(wine))
     short, long = (make_plan(look, Wish("supervised", seconds), 1) for seconds in (0.001, 1e6))
     assert (short.steps, long.steps) == (200, MOST_STEPS)
-    assert "more than 0.0: fewer than 200 steps teach little" in str(short)
+    assert "more than the 1 s of the budget: fewer than 200 steps teach little" in str(short)
     assert "more than" not in str(long)
     assert make_plan(look, Wish("supervised", 1.0, 77), 1).steps == 77
+
+
+def test_what_is_planned_and_done_is_said_in_words(wine, capsys):
+    look = look_at(str(wine))
+    assert "12 labeled (4 of each class)" in str(look)
+    assert of_each_class([3, 1000]) == "3 to 1,000 of a class"
+    plan = Plan(look, ("supervised", "vat"), 40, 0, 300.0, 2)
+    told = "vat against labeled-only with mlp, 40 steps each, on 4 folds of the labels and then on all: 9 runs, 2 at a"
+    assert str(plan) == f"{told} time, about 5.0 min."
+    begun = dataclasses.replace(plan, begun=True, methods=("supervised", "vat", "pi-model"))
+    assert str(begun).startswith("Going on with what was begun.\npi-model, vat, labeled-only with mlp")
+    tell = teller(plan)
+    for method in plan.methods:
+        tell(method, 2, {"validation": {"error": 25.0}, "seconds": 3.2})
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/9] labeled-only, fold 3 held out: 25.0 % wrong, 3 s", "[2/9] vat, fold 3 held out: 25.0 % wrong, 3 s",
+    ]  # fmt: skip
 
 
 def test_the_plan_fills_the_time_and_not_more(wine):

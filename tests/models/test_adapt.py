@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call
 
+from semigrad.core.economy import Economy, economize
 from semigrad.errors import InputError
 from semigrad.models import MLP, SmallConv, adapt
 
@@ -133,6 +134,29 @@ def test_parts_named_features_and_head_that_are_something_else():
     assert net is not own
     assert net.features(EXAMPLE).shape == (2, 6)
     assert torch.equal(net.head(net.features(EXAMPLE)), own(EXAMPLE))
+
+
+def test_dropout_between_features_and_head_is_there_in_train_mode_whoever_puts_them_together():
+    class Dropping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.drop, self.head = nn.Linear(64, 30), nn.Dropout(0.5), nn.Linear(30, 3)
+
+        def features(self, x: Tensor) -> Tensor:
+            return self.body(x.flatten(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.drop(self.features(x)))
+
+    own = adapt(Dropping(), EXAMPLE).train()
+    logits = []
+    for trial in (own, economize(copy.deepcopy(own), Economy(parts=2))):
+        torch.manual_seed(0)
+        logits.append(trial(EXAMPLE))
+        torch.manual_seed(0)
+        logits.append(trial.head(trial.features(EXAMPLE)))
+    assert all(torch.allclose(each, logits[0]) for each in logits)
+    assert not torch.equal(own.eval()(EXAMPLE), logits[0])
 
 
 def test_a_head_that_is_a_function_is_no_layer_to_watch():

@@ -49,6 +49,33 @@ def test_a_network_of_ones_own_comes_back_as_it_was(tmp_path):
     assert not any(isinstance(module, _InFront) for net in (own, inside) for module in net.modules())
 
 
+def test_a_network_of_ones_own_is_given_back_as_it_was_where_training_ends_early(tmp_path):
+    """Else it would go on in parts in a training that is told nothing of them."""
+    own = Composed()
+    kinds = [type(module) for module in own.modules()]
+    execution = Execution(threads=1, workers=0, checkpoint_activations=True)
+    stop_after(small(steps=6, accumulate=2), tmp_path / "stopped", 3, network=own, execution=execution)
+    assert [type(module) for module in own.modules()] == kinds
+    with pytest.raises(InputError, match="not finite"):
+        train_in_memory(small(steps=20, accumulate=2, lr=1e30), digits(), own, execution)
+    assert [type(module) for module in own.modules()] == kinds
+
+
+class Composed(nn.Module):
+    """A network that has the parts that methods ask for."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU())
+        self.head = nn.Linear(8, 10)
+
+    def features(self, x):
+        return self.body(x)
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
 class Says(Quiet):
     def begin(self, lines, total, taken):
         self.lines = lines

@@ -58,6 +58,12 @@ def test_the_plan_names_everything():
     assert re.fullmatch(rf"{cost} with 1 thread\.", lines[3])
 
 
+def test_labels_of_a_fold_are_held_out_too():
+    _, lines = planned(small(folds=4, fold=1))
+    assert lines[0].startswith("digits: 30 labeled and ")
+    assert ", 10 for validation, " in lines[0]
+
+
 def test_labeled_only_says_that_the_rest_is_not_used():
     _, lines = planned(small(method="supervised"))
     assert "unlabeled ones are not used" in lines[2]

@@ -118,6 +118,17 @@ def test_resume_without_a_folder_starts_and_says_so(tmp_path):
     assert notes.notes == [f"{tmp_path / 'new'} holds no usable checkpoint; starting at step 0."]
 
 
+def test_where_torchrun_may_start_again_the_first_start_is_a_start_and_a_later_one_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    run = small(steps=3)
+    assert stop_after(run, tmp_path / "run", 2).notes == []
+    notes = Quiet()
+    go(run, tmp_path / "run", progress=notes)
+    assert notes.notes == ["Going on at step 2."]
+    go(run, tmp_path / "run", progress=notes)
+    assert notes.notes[1:] == [f"{tmp_path / 'run'} holds this run, finished; nothing to do."]
+
+
 def test_resume_after_the_last_step_but_before_the_result(tmp_path):
     run = small(steps=3)
     go(run, tmp_path)
@@ -160,7 +171,7 @@ def test_without_resume_a_folder_with_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds an unfinished run.*--out.*--resume"):
         go(run, tmp_path / "begun")
     go(run, tmp_path / "begun", resume=True)
-    with pytest.raises(InputError, match=r"holds a finished run. Choose another place with --out\.$"):
+    with pytest.raises(InputError, match=r"holds a finished run\. .*--out.*take it as it is with --resume"):
         go(run, tmp_path / "begun")
 
 

@@ -11,7 +11,7 @@ from semigrad.folder.files import read_json, write_json
 from semigrad.settings import Execution
 from semigrad.training import threads
 from semigrad.training.threads import processor_threads, quicker_threads
-from tests.small_runs import go, small
+from tests.small_runs import FLAGS, cli, go, small
 
 
 @pytest.fixture
@@ -77,6 +77,27 @@ def test_what_this_machine_does_not_have_is_measured(tmp_path, there):
     (tmp_path / "run" / "result.json").unlink()
     go(small(steps=3), tmp_path / "run", resume=True, execution=Execution(workers=0))
     assert (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_run_of_a_run_json_again_has_as_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("semigrad.training.loop.quicker_threads", lambda work: 2)
+    assert cli("train", "digits@40", *FLAGS, "--steps", 2, "--out", tmp_path / "first") == 0
+    first = tmp_path / "first" / "run.json"
+
+    def again(name, *flags, config=first):
+        assert cli("train", "--config", config, *flags, "--no-report", "--out", tmp_path / name) == 0
+        return begun_with(tmp_path / name)
+
+    assert begun_with(tmp_path / "first") == 1
+    assert again("again") == 1
+    assert again("asked", "--threads", 2) == 2
+    assert again("another", "--seed", 1) == 2  # another run: what is quicker
+    (tmp_path / "again" / "result.json").unlink()
+    assert again("again", "--resume") == 1
+    record = read_json(first)
+    write_json(tmp_path / "large.json", {**record, "environment": {**record["environment"], "threads": 64}})
+    assert again("elsewhere", config=tmp_path / "large.json") == 2
 
 
 def test_rows_of_features_have_one(tmp_path):

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.classifier.classifier import Classifier
+from semigrad.folder.backbone import BACKBONE
 from semigrad.folder.files import read_json
-from semigrad.folder.run_folder import RESULT, RUN
+from semigrad.folder.run_folder import MODEL, RESULT, RUN
 
 MOST_CLASSES, MOST_COLUMNS = 50, 200  # that are named
 
@@ -39,7 +40,7 @@ def model_card(run: Path, model: Classifier) -> str:
         f"model.predict({_example(model)})",
         "```",
         "",
-        f"It takes {_input(model)}.",
+        f"It takes {_input(model)}.{_backbone(model)}",
         "",
         *_columns(model),
         "## Classes",
@@ -95,6 +96,13 @@ def _input(model: Classifier) -> str:
     channels, height, width = model.form.shape
     kind = {1: "gray", 3: "color"}.get(channels, f"{channels}-channel")
     return f"{kind} images of {height} x {width}, as arrays, paths of picture files or open PIL images"
+
+
+def _backbone(model: Classifier) -> str:
+    """What is in the folder of a model that was trained on features."""
+    if model.form.backbone is None:
+        return ""
+    return f" `{BACKBONE}` is a frozen network that makes features of them, `{MODEL}` what was trained on these."
 
 
 def _example(model: Classifier) -> str:

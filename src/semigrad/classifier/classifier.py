@@ -100,11 +100,27 @@ def load(path: Path | str, device: str = "auto") -> Classifier:
     ((3,), (3, 10), ('0', '1', '2'))
     """
     folder = Path(path)
-    for name in (CONFIG, MODEL):
-        if not (folder / name).is_file():
-            raise InputError(f"{folder} holds no trained model: there is no {name} in it. Give the folder of a run.")
+    if not is_model(folder):
+        raise InputError(no_model(folder))
     net, form = load_weights(folder)
     if form.backbone is not None:
         net, form = on_backbone(net, form, folder)
     place = pick_device(device)
     return Classifier(net.eval().to(place), form, place)
+
+
+def is_model(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (CONFIG, MODEL))
+
+
+def no_model(folder: Path) -> str:
+    """Why a folder cannot be asked, and which one near it can."""
+    below = folder if folder.is_dir() else folder.parent
+    near = sorted(place for place in below.glob("*") if is_model(place))
+    advice = f", such as {near[0]}" if near else ""
+    if not folder.exists():
+        return f"{folder} does not exist. Give the folder of a run{advice}."
+    if not folder.is_dir():
+        return f"{folder} is no folder. Give the folder of a run{advice}."
+    missing = CONFIG if not (folder / CONFIG).is_file() else MODEL
+    return f"{folder} holds no trained model: there is no {missing} in it. Give the folder of a run{advice}."

@@ -56,21 +56,21 @@ class Export:
 
     path: Path
     examples: int
-    real: bool  # examples of the run's own data, not made up
+    compared_on: str  # which examples these were
     difference: float  # largest, of a probability
 
 
-def export(run: Path, kind: str, out: Path | None = None) -> Export:
+def export(run: Path, kind: str, out: Path | None = None, given: Path | None = None) -> Export:
     """Write a run's model as `onnx` (one file), as `torch-export` (one file), or as `safetensors`: a folder with
     config.json and a model card, as model hubs expect it. `out` is where; none: in the run's folder. What was there
-    before stays until the comparison is done."""
+    before stays until the comparison is done, which is on what is `given`; none: on the run's own data."""
     if kind not in FORMATS:
         raise InputError(f"There is no format {kind!r}. Known: {', '.join(FORMATS)}.")
     format_ = FORMATS[kind]
     model, place = load(run, "cpu"), out or run / format_.usual_name
     refuse(place_problems(place, format_))
     make_folder(place.parent)
-    examples, real = some_examples(run, model)
+    examples, source = some_examples(run, model) if given is None else (given_examples(given, model), str(given))
     with tempfile.TemporaryDirectory(prefix=".export-", dir=place.parent) as scratch:
         made = Path(scratch) / place.name
         answers = format_.write(run, model, made)
@@ -82,7 +82,6 @@ def export(run: Path, kind: str, out: Path | None = None) -> Export:
                 f"As {kind} the model gives other probabilities than it does here, by up to {difference:.1e}: nothing "
                 "was left. Choose another format."
             )
-        source = "the run's own data" if real else "made-up examples: the run's data are not here"
         facts = {"format": kind, "compared_on": source, "examples": len(examples), "largest_difference": difference}
         beside = made / FACTS if format_.folder else made.with_name(f"{made.name}.json")
         write_json(beside, {**facts, **description(model)})
@@ -90,7 +89,7 @@ def export(run: Path, kind: str, out: Path | None = None) -> Export:
             make_folder(place)
         for file in made.iterdir() if format_.folder else (made, beside):
             file.replace(place / file.name if format_.folder else place.with_name(file.name))
-    return Export(place, len(examples), real, difference)
+    return Export(place, len(examples), source, difference)
 
 
 def place_problems(place: Path, format_: Format) -> list[str]:
@@ -105,21 +104,37 @@ def place_problems(place: Path, format_: Format) -> list[str]:
     return []
 
 
-def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, bool]:
-    """Examples to compare on, as the graph takes them: of the run's own test part, else of its training part, spread
-    evenly; noise where the data cannot be had."""
+def some_examples(run: Path, model: Classifier) -> tuple[np.ndarray, str]:
+    """Examples to compare on, as the graph takes them: of the run's own test part, else of its training part; noise
+    where there are none. And which they are, in words."""
+    if model.form.backbone is not None:
+        return noise(model), "made-up examples: the run was trained on features of what it takes"
     try:
         dataset = load_origin(run).dataset
-        if dataset.train.shape != model.form.shape:
-            raise InputError("The run was trained on features of what the model takes.")
     except (InputError, OSError):
-        rng = np.random.default_rng(0)
-        if len(model.form.shape) == 3:
-            return rng.integers(0, 256, (EXAMPLES, *model.form.shape), dtype=np.uint8), False
-        return rng.standard_normal((EXAMPLES, *model.form.shape), dtype=np.float32), False
+        return noise(model), "made-up examples: the run's data are not here"
     part = dataset.test or dataset.train
     positions = np.unique(np.linspace(0, len(part) - 1, EXAMPLES).astype(int))
-    return part.raw(positions).numpy(), True
+    return part.raw(positions).numpy(), "the run's own data"
+
+
+def given_examples(path: Path, model: Classifier) -> np.ndarray:
+    """The first of those in whatever `semigrad predict` takes."""
+    found: list[np.ndarray] = []
+    for part in model.parts(path):
+        found += list(part.examples.numpy())
+        if len(found) >= EXAMPLES:
+            break
+    if not found:
+        raise InputError(f"Nothing in {path} can be read.")
+    return np.stack(found[:EXAMPLES])
+
+
+def noise(model: Classifier) -> np.ndarray:
+    rng, shape = np.random.default_rng(0), (EXAMPLES, *model.form.shape)
+    if len(model.form.shape) == 3:
+        return rng.integers(0, 256, shape, dtype=np.uint8)
+    return rng.standard_normal(shape, dtype=np.float32)
 
 
 @torch.no_grad()

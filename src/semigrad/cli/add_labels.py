@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,15 +41,20 @@ def main(words: Sequence[str]) -> int:
 
     merged = merge(options.run, [options.answers, *options.more], options.out, options.new_classes)
     known = f", {merged.known:,} were there already" if merged.known else ""
-    print(f"{merged.added:,} labels added{known}: {merged.new}")
+    new = Path(os.path.relpath(merged.new)) if merged.new.is_relative_to(Path.cwd()) else merged.new
+    print(f"{merged.added:,} labels added{known}: {new}")
     aside = None
     if options.replace:
         aside = take_place(merged)
         print(f"It is in the place of {merged.old} now, which is kept as {aside}.")
     else:
         print(f"{merged.old} is as it was; --replace puts the new labels into its place and keeps the old ones.")
+    if aside or new.is_dir():
+        place = merged.old if aside else new
+        command = f"semigrad fit {shlex.quote(str(place))}" if place.is_dir() else "the command that made the run"
+        print(f"To train with them: {command}, with another --out.")
     if options.json:
-        place = merged.old if aside else merged.new
-        print(json.dumps({"added": merged.added, "known": merged.known, "labels": str(place),
+        labels = merged.old if aside else merged.new
+        print(json.dumps({"added": merged.added, "known": merged.known, "labels": str(labels),
                           "kept": str(aside or merged.old)}))  # fmt: skip
     return 0

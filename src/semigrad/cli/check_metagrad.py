@@ -1,14 +1,18 @@
-"""`semigrad check-metagrad DATA --model NAME`: the operators against each other on a network and real batches."""
+"""`semigrad check-metagrad DATA|RUN`: the operators against each other on a network and real batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.errors import InputError
 from semigrad.settings.fields import Count
+
+if TYPE_CHECKING:
+    from semigrad.run import Run
 
 
 @dataclass(frozen=True)
@@ -16,9 +20,10 @@ class Options:
     """Compare all ways to the meta-gradient on one network and real batches: error, cost, memory."""
 
     data: Annotated[str, POSITIONAL] = "digits@40"
-    """The data and labels that the batches come from."""
+    """The data and labels that the batches come from, and a network with weights drawn by the seed; or the folder of a
+    finished run: its data, and its network as it was trained."""
     model: str | None = None
-    """The network; none: the default for the data."""
+    """The network; none: the default for the data, or the run's."""
     mode: Literal["eval", "train"] = "eval"
     """Mode of the network during the meta step."""
     batch: Count = 16
@@ -26,7 +31,7 @@ class Options:
     double: bool = False
     """In float64 instead of float32."""
     seed: int = 0
-    """Seed of split, weights and batches."""
+    """Seed of split, weights and batches; those of a run are by its own."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -35,14 +40,12 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.metagrad.check import check_metagrad
-    from semigrad.run import configure
     from semigrad.training.setup import set_up
 
-    chosen: dict[str, Any] = {"model": options.model} if options.model else {}
-    run = configure(options.data, seed=options.seed, batch=options.batch, method="meta-gradient", **chosen)
+    run = run_to_check(options)
     setup = set_up(run, "cpu")
     kind = torch.float64 if options.double else torch.float32
-    net, warm = setup.net.to(kind), range(3)
+    net, warm = setup.net.to(kind), range(0 if run.start_from else 3)
     batches = setup.stream.batches(range(len(warm) + 1), setup.device)
     with torch.no_grad():
         for _, batch in zip(warm, batches, strict=False):
@@ -55,3 +58,21 @@ def main(words: Sequence[str]) -> int:
     except ArithmeticError as error:
         raise InputError(str(error)) from error
     return 0
+
+
+def run_to_check(options: Options) -> Run:
+    """A run of the paper's method that begins with the weights to check."""
+    from semigrad.folder.run_folder import RUN
+    from semigrad.folder.saved import load_run
+    from semigrad.methods import MetaGradient
+    from semigrad.run import configure
+
+    if not (Path(options.data) / RUN).is_file():
+        chosen: dict[str, Any] = {"model": options.model} if options.model else {}
+        return configure(options.data, seed=options.seed, batch=options.batch, method="meta-gradient", **chosen)
+    if options.model:
+        raise InputError(f"{options.data} is the folder of a run, whose network is checked: leave out --model.")
+    return replace(
+        load_run(options.data), method=MetaGradient(), start_from=options.data, pretrained=None,
+        batch=options.batch, unlabeled_batch=None, accumulate=1, precision="float32",
+    )  # fmt: skip

@@ -22,6 +22,8 @@ class Options:
     weights, config.json and a model card, as model hubs expect it."""
     out: Path | None = None
     """Where; none: in the run's folder."""
+    examples: Path | None = None
+    """Pictures or rows, as `semigrad predict` takes them, to compare with the original on; none: the run's own data."""
     json: bool = False
     """End stdout with one line of JSON."""
 
@@ -31,12 +33,13 @@ def main(words: Sequence[str]) -> int:
 
     from semigrad.classifier.export import export
 
-    done = export(options.run, options.format, options.out)
-    examples = "examples of its data" if done.real else "made-up examples, since its data are not here"
+    done = export(options.run, options.format, options.out, options.examples)
     print(
         f"{done.path}: gives the probabilities of the model to {done.difference:.1e}, compared on {done.examples} "
-        f"{examples}."
+        f"examples ({done.compared_on})."
     )
+    if "made-up" in done.compared_on:
+        print("To compare on real ones: --examples PATH.")
     if options.json:
         print(json.dumps({"path": str(done.path), "largest_difference": done.difference, "examples": done.examples}))
     return 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +67,7 @@ def main(words: Sequence[str]) -> int:
     say(str(plan))
     check_place(plan, out)
     keep(plan, wish, out)
-    fitted = fit(plan, out, Execution(threads=1), tell, for_this_terminal())
+    fitted = fit(plan, out, Execution(threads=1), teller(plan), for_this_terminal())
     print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
     if options.report:
         from semigrad.report.page import run_page
@@ -81,8 +82,18 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def tell(method: str, fold: int, result: dict[str, Any]) -> None:
-    say(f"{method} without fold {fold + 1}: {result['validation']['error']:.1f} % wrong, {result['seconds']:.0f} s")
+def teller(plan: Plan) -> Callable[[str, int, dict[str, Any]], None]:
+    """Says of every model of a fold how it did on what was held out."""
+    from semigrad.training.verdict import LABELED_ONLY
+
+    number = itertools.count(1)
+
+    def tell(method: str, fold: int, result: dict[str, Any]) -> None:
+        name = "labeled-only" if method == LABELED_ONLY else method
+        wrong, seconds = result["validation"]["error"], result["seconds"]
+        say(f"[{next(number)}/{plan.runs}] {name}, fold {fold + 1} held out: {wrong:.1f} % wrong, {seconds:.0f} s")
+
+    return tell
 
 
 def describe(fitted: Fitted, plan: Plan) -> list[str]:

@@ -75,11 +75,16 @@ def main(words: Sequence[str]) -> int:
     chosen = choose(candidates, options.budget, strategy, options.seed)
     write_whole(sheet, sheet_of(chosen, candidates.dataset))
     drawn = "" if candidates.total == len(candidates.unlabeled) else f" drawn from {candidates.total:,}"
-    print(f"{len(chosen):,} of {len(candidates.unlabeled):,} unlabeled examples{drawn}, by {strategy}: {sheet}")
+    print(
+        f"{len(chosen):,} of {len(candidates.unlabeled):,} unlabeled examples{drawn}, by --strategy {strategy}: {sheet}"
+    )
     if options.page:
         print(f"Page: {labels_page(page, options.run, run, candidates, chosen, strategy)}")
     command = shlex.join(["semigrad", "add-labels", str(options.run), str(sheet)])
-    print(f"Put classes into the column answer, then: {command}")
+    where = (
+        "on the page, which saves a sheet, or in the sheet's column answer" if options.page else "in its column answer"
+    )
+    print(f"Answer {where}; then: {command}")
     if options.json:
         examples = [{"example": candidates.dataset.train.name_of(each.position), "proposed": each.proposed,
                      "confidence": each.confidence, "reason": each.reason} for each in chosen]  # fmt: skip

@@ -51,11 +51,13 @@ def main(words: Sequence[str]) -> int:
 
     import torch
 
-    from semigrad.classifier.classifier import load
+    from semigrad.classifier.classifier import is_model, load
     from semigrad.folder.files import check_writable, write_whole
 
     if options.threads:
         torch.set_num_threads(options.threads)
+    if not is_model(options.run) and is_model(options.path):
+        raise InputError(f"The run comes first: semigrad predict {options.path} {options.run}.")
     model = load(options.run, options.device)
     if options.out is None:
         tally = write_answers(model, options.path, sys.stdout)
@@ -77,7 +79,7 @@ def main(words: Sequence[str]) -> int:
 
 def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
     """A line for each example that can be read."""
-    tally, writer = Tally(Counter(), {}, []), csv.writer(file)
+    tally, writer = Tally(Counter(), {}, []), csv.writer(file, lineterminator="\n")
     for number, part in enumerate(model.parts(path)):
         if number == 0:
             writer.writerow(["example", "class", "confidence", *(f"p_{name}" for name in model.classes)])

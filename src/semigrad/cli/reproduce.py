@@ -52,6 +52,8 @@ class Options:
     records: Path | None = None
     """Where the small records of finished runs are, and go; none: docs/results/runs here, and those in the checkout
     that semigrad runs from are read too."""
+    recorded: bool = False
+    """Train nothing: show what is on record, whether the data are here or not."""
     dry_run: bool = False
     """Only say what would be run, with which settings, and about how long it would take."""
     on: GPUName | None = None
@@ -64,10 +66,12 @@ def main(words: Sequence[str]) -> int:
     options = parse(Options, words, "semigrad reproduce")
     if options.on and not options.dry_run:
         raise InputError("--on says what runs would take elsewhere: it goes with --dry-run.")
+    if options.recorded and (options.dry_run or options.only):
+        raise InputError("--recorded shows all that is on record: it goes with neither --dry-run nor --only.")
 
     from semigrad.experiments import EXPERIMENTS, find_experiment
     from semigrad.experiments.plan import plan_rows
-    from semigrad.experiments.reproduce import pending, reproduce
+    from semigrad.experiments.reproduce import pending, recorded, reproduce
     from semigrad.experiments.store import Store, shipped_records
     from semigrad.folder.files import check_writable
     from semigrad.training.setup import pick_device
@@ -81,6 +85,15 @@ def main(words: Sequence[str]) -> int:
             f"There are no records at {store.path}. Those that come with the source are in its docs/results/runs: copy "
             "that folder, or name it with --records."
         )
+    if options.recorded:
+        check_writable([folder_of(options), *([options.pictures] if options.pictures else [])])
+        outcome = recorded(experiment, options.scale, store=store, seeds=options.seeds)
+        if not outcome.records:
+            raise InputError(
+                f"Nothing of {options.name} at scale {options.scale} is on record in {store.shipped or store.path}. "
+                "Choose another scale, or leave --recorded out to train it."
+            )
+        return present(options, outcome, store)
     chosen, waiting = pending(experiment, options.scale, store=store, seeds=options.seeds, only=options.only)
     if options.dry_run:
         return describe(options, chosen, waiting)

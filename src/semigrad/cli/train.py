@@ -90,6 +90,8 @@ def main(words: Sequence[str]) -> int:
     run = configure(data, recipe=chosen.recipe, config=config, **layer)
     if output.dry_run:
         return say_cost(run, output)
+    if chosen.config and not output.resume:  # what goes on has the threads that its own folder names
+        execution = with_threads_of(chosen.config, run, execution)
     if output.seeds is not None:
         from semigrad.cli.seeds import carry_out_seeds
 
@@ -147,6 +149,21 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(run.get("data", ""), str):
         raise InputError(f"In the file {path}, data takes a text such as 'digits@40'; given: {run['data']!r}.")
     return run
+
+
+def with_threads_of(file: Path, run: Run, execution: Execution) -> Execution:
+    """Where the run is that of a run.json, the threads are too, unless others are asked for or torch has not so many
+    here: the bits repeat with the same number only."""
+    import torch
+
+    from semigrad.folder.files import read_json
+    from semigrad.folder.run_folder import threads_of
+
+    begun = read_json(file) if file.suffix == ".json" else {}
+    threads = threads_of(begun) if begun.get("key") == run.key else None
+    if execution.threads or threads is None or threads > torch.get_num_threads():
+        return execution
+    return replace(execution, threads=threads)
 
 
 def say_cost(run: Run, output: Output) -> int:

@@ -16,7 +16,8 @@ Changed = Mapping[Any, Callable[..., Tensor]]
 
 class DrawsOfAll(TorchFunctionMode):
     """Inside, what is drawn for these rows is drawn for all rows, of which these are used: dropout of all kinds,
-    `rand_like`, `randn_like`, `rand` and `randn` with a row for each example."""
+    `rand_like`, `randn_like`, `rand` and `randn` with a row for each example, and what draws in the place of a tensor's
+    numbers, as timm's DropPath does."""
 
     def __init__(self, rows: slice, total: int) -> None:
         super().__init__()
@@ -64,10 +65,16 @@ class DrawsOfAll(TorchFunctionMode):
             return cast("Tensor", function(*size, **kwargs))
         return cast("Tensor", function(self.total, *shape[1:], **kwargs)[self.rows])
 
+    def draw_into(self, function: Any, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not self.has_rows(x.shape) or any(isinstance(each, Tensor) for each in args):
+            return cast("Tensor", function(x, *args, **kwargs))
+        return x.copy_(function(self.empty(x.detach()), *args, **kwargs)[self.rows])
+
     changed: ClassVar[Changed] = {
         **dict.fromkeys((F.dropout, F.dropout1d, F.dropout2d, F.dropout3d), dropout),
         **dict.fromkeys((F.alpha_dropout, F.feature_alpha_dropout), row_by_row),
         **dict.fromkeys((torch.rand_like, torch.randn_like), draw_like),
         **dict.fromkeys((torch.rand, torch.randn), draw),
+        **dict.fromkeys((Tensor.bernoulli_, Tensor.exponential_, Tensor.normal_, Tensor.uniform_), draw_into),
     }
     """What is done in the place of torch's functions."""

@@ -2,7 +2,7 @@
 
     parts        the rows of a batch go through it one part after the other, on the way back too
     recompute    of each segment only what goes in is kept; the rest is computed again on the way back
-    precision    it computes in half the bits, and is given and gives whole ones
+    precision    in train mode it computes in half the bits, and is given and gives whole ones
     compiled     torch compiles it
 
 Whoever calls it sees a network that answers the whole batch: methods mix rows, pair them, average over them and
@@ -71,14 +71,16 @@ def economize(net: Net, economy: Economy) -> Net:
             "precision and compile out."
         )
     if economy.recompute:
-        found = chains(net)
+        head = getattr(net, "head", None)
+        found = chains(net, head)
         if not found:
             raise InputError(
-                "The network has no nn.Sequential of two layers or more that could be cut into segments. Leave "
-                "checkpoint_activations out, or build it with one."
+                "The network has no nn.Sequential of two layers or more, its head not counted, that could be cut into "
+                "segments. Leave checkpoint_activations out, or build it with one."
             )
         for chain in found:
-            chain.__class__ = cast("type[nn.Sequential]", _segments_class(type(chain)))  # type: ignore[arg-type]
+            cut = _segments_class(type(chain), _layers_before(chain, head))  # type: ignore[arg-type]
+            chain.__class__ = cast("type[nn.Sequential]", cut)
     if economy.of_passes:
         net.__class__ = cast("type[Net]", _economical_class(type(net), economy))  # type: ignore[arg-type]
     return net
@@ -92,11 +94,19 @@ def as_it_was(net: Net) -> Net:
     return net
 
 
-def chains(net: nn.Module) -> list[nn.Sequential]:
-    """The outermost sequences of layers that can be cut into segments."""
-    if isinstance(net, nn.Sequential) and type(net).forward is nn.Sequential.forward and len(net) > 1:
-        return [net]
-    return [chain for child in net.children() for chain in chains(child)]
+def chains(net: nn.Module, head: nn.Module | None = None) -> list[nn.Sequential]:
+    """The outermost sequences of layers, in front of the head, that can be cut into segments."""
+    sequence = isinstance(net, nn.Sequential) and type(net).forward is nn.Sequential.forward
+    if sequence and _layers_before(cast("nn.Sequential", net), head) > 1:
+        return [cast("nn.Sequential", net)]
+    return [chain for child in net.children() for chain in chains(child, head)]
+
+
+def _layers_before(chain: nn.Sequential, head: nn.Module | None) -> int:
+    """How many stand in front of the one that holds the head: what the head is given must be there, with its graph, for
+    whoever asks for it."""
+    holds = (number for number, layer in enumerate(chain) if head is not None and head in layer.modules())
+    return next(holds, len(chain))
 
 
 # --- classes in front of a module's own ---
@@ -112,8 +122,8 @@ def _named_like(kind: type[nn.Module], front: type, **more: Any) -> type[nn.Modu
 
 
 @cache
-def _segments_class(kind: type[nn.Module]) -> type[nn.Module]:
-    return _named_like(kind, _InSegments)
+def _segments_class(kind: type[nn.Module], count: int) -> type[nn.Module]:
+    return _named_like(kind, _InSegments, count=count)
 
 
 @cache
@@ -124,16 +134,19 @@ def _economical_class(kind: type[nn.Module], economy: Economy) -> type[nn.Module
 
 
 class _InSegments(_InFront):
-    """A sequence of n layers in about √n segments: what is kept between them and what is computed again within one are
-    then equally much."""
+    """A sequence whose first n layers go in about √n segments: what is kept between them and what is computed again
+    within one are then equally much."""
+
+    count: int  # n
 
     def forward(self, x: Tensor) -> Tensor:
-        layers = list(cast("nn.Sequential", self))
+        every = list(cast("nn.Sequential", self))
+        layers, others = every[: self.count], every[self.count :]
         length = math.ceil(math.sqrt(len(layers)))
         for start in range(0, len(layers), length):
             segment = layers[start : start + length]
             x = _Pass(_chained(segment), segment, 1, x)(x)
-        return x
+        return _chained(others)(x)
 
 
 class _Economical(_InFront):
@@ -163,7 +176,7 @@ def _economically(module: nn.Module, economy: Economy, function: Callable[[Any, 
     if economy.compiled and not exact and module.training and torch.is_grad_enabled():
         function = _compiled(function)
     once: Map = lambda rows: function(module, rows)  # noqa: E731
-    if economy.precision != "float32" and not exact:
+    if economy.precision != "float32" and not exact and module.training:
         once = _in_precision(once, economy.precision)
     if economy.parts == 1:
         return once(x)

@@ -7,6 +7,7 @@ process (the time, signals, what a disk holds) is said by the first one, or agre
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,7 @@ from torch import Tensor, distributed
 
 from semigrad.errors import InputError
 
-LOST = (
-    "Another process of this run is lost, or does not answer ({reason}). What was saved before is kept: start all of "
-    "them again with --resume, or let torchrun do so (--max-restarts 1)."
-)
+LOST = "Another process of this run is lost, or does not answer ({reason}). What was saved before is kept: {way_on}."
 
 
 class Lost(InputError):
@@ -121,9 +119,19 @@ def lost_where_it_fails() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise Lost(LOST.format(reason=reason_of(error))) from error
+        raise Lost(LOST.format(reason=reason_of(error), way_on=way_on())) from error
 
 
 def reason_of(error: RuntimeError) -> str:
-    """The end of torch's first line, which begins with a file of its own."""
-    return str(error).partition("\n")[0].rpartition("] ")[2][:200].rstrip(".")
+    """The first sentence of torch's, behind a file of its own; advice on torch follows."""
+    return str(error).partition("\n")[0].rpartition("] ")[2].partition(". ")[0][:200].rstrip(".")
+
+
+def way_on() -> str:
+    """How a run that lost a process goes on: by itself where torchrun will start all of them again."""
+    most, so_far = (int(os.environ.get(f"TORCHELASTIC_{name}", "0")) for name in ("MAX_RESTARTS", "RESTART_COUNT"))
+    if so_far < most:
+        return "torchrun starts all of them again, and they go on from there"
+    if most:
+        return f"torchrun has started them again as often as --max-restarts={most} allows; start all of them once more"
+    return "start all of them again with --resume, or let torchrun do so (--max-restarts=1)"

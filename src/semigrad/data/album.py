@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import track
 
 from semigrad.data import pictures
-from semigrad.errors import InputError
+from semigrad.data.mapped import room_for
+from semigrad.data.places import data_root
 
 COMMON_LIMIT = 96  # the largest size that pictures keep if all share it
 USUAL_SIZE = 64
-BYTES_LIMIT = 4 * 10**9
 WORTH_A_BAR = 2000  # pictures
 
 Result = TypeVar("Result")
@@ -70,7 +70,10 @@ def _decoded(
         values[position] = pictures.cut(picture, pictures.centered(*picture.size, seen), size)
 
     kept = list(_each(place, positions, lost, "Reading pictures"))
-    return Album(values if len(kept) == len(paths) else values[kept], kept, lost)
+    for row, position in enumerate(kept):
+        if row != position:  # some before it are lost
+            values[row] = values[position]
+    return Album(values[: len(kept)], kept, lost)
 
 
 def heads_of(paths: Sequence[str]) -> list[pictures.Head]:
@@ -125,13 +128,7 @@ def common_form(heads: Sequence[pictures.Head], size: int | None = None) -> tupl
 
 
 def _room(count: int, channels: int, size: int) -> np.ndarray:
-    if count * channels * size * size > BYTES_LIMIT:
-        raise InputError(
-            f"{count:,} pictures of {size} x {size} need {count * channels * size * size / 1e9:.1f} GB, more than "
-            f"{BYTES_LIMIT / 1e9:.0f} GB; give a smaller image size, or use `imagenet:PATH`, which reads pictures "
-            "while it trains."
-        )
-    return np.empty((count, channels, size, size), dtype=np.uint8)
+    return room_for((count, channels, size, size), data_root())
 
 
 def _each(

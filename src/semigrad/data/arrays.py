@@ -103,12 +103,16 @@ def from_arrays(
     labels = labels.astype(np.int64)
     test_labels = None if test_labels is None else test_labels.astype(np.int64)
     mean, std = moments(train)
+
+    def examples(values: np.ndarray, names: Sequence[str]) -> InMemory:
+        return InMemory(torch.from_numpy(values), pad, flip, names=tuple(names), mapped=isinstance(values, np.memmap))
+
     return Dataset(
         name=name,
         classes=classes,
-        train=InMemory(torch.from_numpy(train), pad, flip, names=tuple(names[: len(train)])),
+        train=examples(train, names[: len(train)]),
         labels=labels,
-        test=None if test is None else InMemory(torch.from_numpy(test), pad, flip, names=tuple(names[len(train) :])),
+        test=None if test is None else examples(test, names[len(train) :]),
         test_labels=test_labels,
         mean=mean,
         std=std,

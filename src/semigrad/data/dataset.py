@@ -68,6 +68,7 @@ class InMemory:
     flip: bool = False  # weak views are mirrored at random
     streamed: bool = False
     names: tuple[str, ...] = ()  # of files, or where rows stand; none: the numbers of rows from 0
+    mapped: bool = False  # from a file, because they are many
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,7 +86,7 @@ class InMemory:
 
     def take(self, index: np.ndarray) -> InMemory:
         names = tuple(self.names[position] for position in index.tolist()) if self.names else ()
-        return replace(self, values=self.raw(index), names=names)
+        return replace(self, values=self.raw(index), names=names, mapped=False)
 
     def raw(self, index: np.ndarray) -> Tensor:
         return self.values.index_select(0, torch.as_tensor(index, dtype=torch.long, device=self.values.device))

@@ -5,13 +5,12 @@ Four layouts are understood; `unlabeled` and the test part may be left out:
     labeled/<class>/*, unlabeled/**, test/<class>/*
     train/<class>/*, unlabeled/**, test/<class>/* or val/<class>/*
     <class>/*, unlabeled/**, test/<class>/* or val/<class>/*
-    pictures side by side, and one table *.csv with the columns file,label (label empty or -1: unlabeled)
+    pictures side by side, and one table *.csv with the columns file,label (label empty or -1: unlabeled), separated by
+        commas, semicolons or tabs
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -24,8 +23,8 @@ from semigrad.data import album
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.pictures import find, is_picture, subfolders
+from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
-from semigrad.reading import TEXT, read_file
 
 TOLERATED_LOSS = 0.03
 LOOKED_AT = 50  # pictures, to choose a network by
@@ -102,7 +101,7 @@ def look(path: Path) -> Outline:
 
 
 def listing_of(path: Path) -> Listing:
-    """What a folder holds, by one of the three layouts."""
+    """What a folder holds, by one of the four layouts."""
     if not path.is_dir():
         raise InputError(f"{path} is not a folder; {LAYOUTS}.")
     parts = [path / name for name in ("labeled", "train") if (path / name).is_dir()]
@@ -179,29 +178,25 @@ def _by_table(path: Path, table: Path) -> Listing:
 
 def _read_table(table: Path, images: set[str]) -> dict[str, str]:
     """Label by file name; every name must be that of a picture beside the table, and stand there once."""
-    try:
-        file = io.StringIO(read_file(table, TEXT).decode("utf-8-sig"), newline="")
-        header, *rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True) if row] or [[]]
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise InputError(f"{table} is not a readable CSV file in UTF-8 ({problem}).") from None
-    if header != ["file", "label"]:
-        raise InputError(f"{table} begins with {','.join(header)!r}, expected the columns file,label.")
-    short = [row for row in rows if len(row) != 2]
-    counts = Counter(row[0] for row in rows if len(row) == 2)
+    found = read_records(table)
+    if found.header != ["file", "label"]:
+        raise InputError(
+            f"{table} begins with {found.separator.join(found.header)!r}, expected the columns file,label."
+        )
+    counts = Counter(file for file, _ in found.rows)
     absent = [name for name in counts if name not in images]
     repeated = [name for name, times in counts.items() if times > 1]
     problems = [
-        f"{table}: {len(found):,} {what}, for example {found[0]!r}."
-        for found, what in (
-            (short, "rows without exactly two columns"),
+        f"{table}: {len(names):,} {what}, for example {names[0]!r}."
+        for names, what in (
             (absent, "files that are no pictures in the folder"),
             (repeated, "files that are listed more than once"),
         )
-        if found
+        if names
     ]
     if problems:
         raise InputError(problems)
-    return dict(rows)
+    return dict(found.rows)
 
 
 def _check_losses(path: Path, listing: Listing, lost: dict[int, str]) -> None:

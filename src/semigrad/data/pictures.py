@@ -14,6 +14,8 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from semigrad.errors import InputError
+
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """What a file may hold, whatever its name is: some of Pillow's other formats start programs of their own."""
@@ -52,7 +54,7 @@ def find(folder: Path) -> tuple[list[str], int]:
 def walk(folder: Path) -> tuple[list[str], int, list[str]]:
     """The same, and the folders that were looked into."""
     pictures, others, walked = [], 0, []
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder, onerror=_not_looked_into):
         walked.append(parent)
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
@@ -61,6 +63,12 @@ def walk(folder: Path) -> tuple[list[str], int, list[str]]:
             elif not name.startswith("."):
                 others += 1
     return sorted(pictures, key=lambda path: path.split(os.sep)), others, walked
+
+
+def _not_looked_into(error: OSError) -> None:
+    """What is forbidden, or gone meanwhile, is passed over; a disk that fails must not leave pictures out unnoticed."""
+    if not isinstance(error, PermissionError | FileNotFoundError):
+        raise InputError(f"Cannot look into {error.filename}: {error.strerror}. Put it right, or move it away.")
 
 
 @contextlib.contextmanager

@@ -106,10 +106,10 @@ class Stream:
 
 
 def on_device(dataset: Dataset, device: torch.device) -> Dataset:
-    """The data set with what stands in memory on the device."""
+    """The data set with what stands in memory on the device; what is mapped may be too large for it."""
 
     def move(examples: Examples) -> Examples:
-        if not isinstance(examples, InMemory):
+        if not isinstance(examples, InMemory) or examples.mapped:
             return examples
         return dataclasses.replace(examples, values=examples.values.to(device))
 

@@ -49,8 +49,8 @@ def read_csv(path: Path) -> Table:
 def read_records(path: Path) -> Records:
     """Every cell of a CSV file, without the spaces around it; empty lines are passed over."""
     text = _text(path)
-    separator = _separator(text)
     try:
+        separator = _separator(text)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
         lines, rows = [], []
         for row in reader:

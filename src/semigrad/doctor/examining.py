@@ -15,6 +15,7 @@ from semigrad.doctor.strangers import find_strangers
 from semigrad.doctor.subject import Subject, open_subject
 from semigrad.doctor.suspects import MOST as MOST_LABELS
 from semigrad.doctor.suspects import find_suspects
+from semigrad.fitting.looking import of_each_class
 from semigrad.folder.saved import load_run
 
 MOST = 10_000
@@ -53,7 +54,7 @@ class Report:
         lines = [f"{self.subject.title}: {kind}, {len(self.subject.classes)} classes"]
         counts = class_counts(self.subject)
         for name, part in self.subject.parts.items():
-            each = f" ({min(counts[name]):,} to {max(counts[name]):,} of a class)" if name in counts else ""
+            each = f" ({of_each_class(counts[name])})" if name in counts else ""
             lines.append(f"  {name:<10} {part.total:>9,}{each}")
         lines += [f"Compared by {self.compared_by}.", *self.sampled, ""]
         for finding in self.findings:

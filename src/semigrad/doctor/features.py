@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from semigrad.classifier.classifier import load
 from semigrad.doctor.subject import Part, Subject
 from semigrad.errors import InputError
+from semigrad.folder.saved import load_weights
 from semigrad.training.seeing import see
 
 COMPONENTS = 100
@@ -42,7 +43,8 @@ def reduced(subject: Subject, most: int) -> Compared:
     some = training[np.unique(np.linspace(0, len(training) - 1, min(FITTED, len(training))).astype(int))]
     mean, deviation = some.mean(0), (1.0 if subject.images else some.std(0))
     scale = np.where(deviation > 0, deviation, 1.0)
-    width = min(COMPONENTS, len(some) - 1, (some.shape[1] + 1) // 2 if subject.images else some.shape[1])
+    most_components = (some.shape[1] + 1) // 2 if subject.images else some.shape[1]
+    width = min(COMPONENTS, len(some) - 1, most_components) if np.ptp(some, axis=0).any() else 0  # 0: all are the same
     axes: np.ndarray = np.empty((0, some.shape[1]))
     if width:
         axes = PCA(width, svd_solver="covariance_eigh").fit((some - mean) / scale).components_
@@ -72,16 +74,21 @@ def _plain(part: Part, places: np.ndarray) -> np.ndarray:
 
 
 def seen_by(folder: Path, subject: Subject, most: int, device: str) -> Compared:
-    """What a run's network makes of the examples, in front of its last layer."""
+    """What a run's network makes of the examples, in front of its last layer. One that was trained on features is asked
+    about features or, on top of the network that they come from, about pictures."""
     model = load(folder, device)
-    if model.form.shape != subject.shape:
-        given, wanted = (" x ".join(map(str, shape)) for shape in (subject.shape, model.form.shape))
+    trained, form = load_weights(folder)
+    wanted = {model.form.shape: model.net, form.shape: trained.to(model.device)}
+    if subject.shape not in wanted:
+        given, *taken = (" x ".join(map(str, shape)) for shape in (subject.shape, *wanted))
         raise InputError(
-            f"The examples are {given}, and the network of {folder} takes {wanted}. Give a run of these data."
+            f"The examples are {given}, and the network of {folder} takes {' or '.join(taken)}. Give a run of these "
+            "data."
         )
+    net = wanted[subject.shape]
     places = {name: part.some(most) for name, part in subject.parts.items()}
     features = {
-        name: see(model.net, part.examples, part.positions[places[name]], model.device).features
+        name: see(net, part.examples, part.positions[places[name]], model.device).features
         for name, part in subject.parts.items()
     }
     return Compared(f"features of {folder}", places, features, trained=True)

@@ -19,6 +19,7 @@ TINY = 16  # below this side pictures have so few pixels that different ones may
 ALIKE, ALIKE_TINY = 0.95, 0.99  # least correlation of near duplicates, see benchmarks/doctor.py
 FARTHEST = 0.1  # most difference of the brightness of a pixel, root mean square, in units of [0, 1]
 ROWS_APART = 0.01  # of rows of features: root mean square difference in standard deviations
+OF_USUAL = 0.006  # and as a share of how far the fifth nearest usually is: rows of few columns are near by chance
 CHUNK = 1000
 
 Fetch = Callable[[np.ndarray], np.ndarray]
@@ -119,7 +120,8 @@ def _near_rows(values: np.ndarray) -> list[tuple[int, int, float]]:
     reach = ROWS_APART * np.sqrt(max(1, int((deviation > 0).sum())))
     count = min(NEIGHBORS + 1, len(rows))
     distances, near = NearestNeighbors(n_neighbors=count).fit(rows).kneighbors(rows)
-    place, rank = (distances <= reach).nonzero()
+    usual = float(np.median(distances[:, -1])) if count > NEIGHBORS else 0.0  # a copy or two of each row change nothing
+    place, rank = (distances <= min(reach, OF_USUAL * usual or reach)).nonzero()
     found = {
         (min(i, j), max(i, j)): float(distances[i, r])
         for i, r in zip(place.tolist(), rank.tolist(), strict=True)

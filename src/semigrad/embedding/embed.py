@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def embed(
     `model` is the name of a network, whose weights `pretrained` names, or the folder of a run. The same features are
     not computed twice: they are kept in the user's cache by what the data and the weights hold."""
     spec = spec_of(data)
-    if DataSpec.parse(spec).labels is not None or DataSpec.parse(spec).share not in (None, 1.0):
+    if DataSpec.parse(spec).labels is not None or DataSpec.parse(spec).share not in (None, 100.0):
         raise InputError(f"{data}: features are of all examples. Say how many labels to use when you train on them.")
     if model_class(model) is not None:
         net, form, dataset = _named(spec, model, pretrained, reading)
@@ -122,7 +122,7 @@ def _of_run(spec: str, folder: str, reading: Reading) -> tuple[Network, Form, Da
         kind = "other columns" if here == there else f"examples of {here}, and the network takes {there}"
         raise InputError(f"{spec} has {kind}: {folder} is of other data. Choose another network.")
     assert isinstance(found.net, Network)
-    return found.net, found.form, dataset
+    return found.net, replace(found.form, seen=dataset.seen), dataset
 
 
 def _key(dataset: Dataset, packed: bytes) -> str:

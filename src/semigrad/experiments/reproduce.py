@@ -79,6 +79,13 @@ def pending(
     return cells, [cell for cell in cells if cell.run.key in lacking]
 
 
+def recorded(experiment: Experiment, scale: Scale, *, store: Store, seeds: int | None = None) -> Outcome:
+    """What is on record of an experiment at a scale; trains nothing and reads no data."""
+    work = Work(experiment, scale, experiment.cells(scale, seeds), store, lambda text: None)
+    work.read_records(unseen=True)
+    return work.outcome(_command(experiment, scale, seeds, ()))
+
+
 def selected(experiment: Experiment, scale: Scale, only: Sequence[str]) -> Callable[[Cell], bool]:
     """Whether a cell is one of the rows and columns that are named, small letters or large; where no row is named it
     is every row, and so for columns."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,14 @@ class Look:
         test = 0 if self.dataset.test is None else len(self.dataset.test)
         return (
             f"{self.dataset.name}: {kind}, {len(self.labels)} classes, {self.labeled:,} labeled "
-            f"({self.labels.min():,} to {self.labels.max():,} of a class), {self.unlabeled:,} unlabeled, {test:,} test"
+            f"({of_each_class(self.labels)}), {self.unlabeled:,} unlabeled, {test:,} test"
         )
+
+
+def of_each_class(counts: Sequence[int] | np.ndarray) -> str:
+    """How many examples the classes have, in words."""
+    least, most = min(counts), max(counts)
+    return f"{least:,} of each class" if least == most else f"{least:,} to {most:,} of a class"
 
 
 def look_at(given: str, seed: int = 0, **reading: Any) -> Look:

@@ -16,6 +16,7 @@ from semigrad.folder.files import make_folder, read_json, write_json
 from semigrad.folder.run_folder import differences
 from semigrad.run import Run, from_layers, layers_below
 from semigrad.settings.recipes import CANDIDATES, Layer, kind_of
+from semigrad.training.plan import duration
 from semigrad.training.timing import seconds_of_steps
 from semigrad.training.verdict import LABELED_ONLY
 
@@ -90,20 +91,29 @@ class Plan:
         held: Layer = {} if fold is None else {"folds": self.folds, "fold": fold}
         return run_for(self.look, method, self.seed, {"steps": self.steps, **held})
 
+    @property
+    def runs(self) -> int:
+        """How many are trained, the final one included."""
+        return len(self.methods) * self.folds + 1
+
     def __str__(self) -> str:
         model = self.run(self.methods[0]).model_name
-        again = "Going on with what was begun: " if self.begun else ""
-        time = f"about {self.seconds / 60:.1f} minutes"
+        names = [name.replace(LABELED_ONLY, "labeled-only") for name in reversed(self.methods)]
+        lines = [f"{names[0]} with {model}, {self.steps:,} steps, about {duration(self.seconds)}."]
+        if self.folds:
+            compared = " against ".join(names) if len(names) == 2 else ", ".join(names)
+            lines = [
+                f"{compared} with {model}, {self.steps:,} steps each, on {self.folds} folds of the labels and then on "
+                f"all: {self.runs} runs, {self.jobs} at a time, about {duration(self.seconds)}."
+            ]
+        if self.begun:
+            lines.insert(0, "Going on with what was begun.")
         if self.budget is not None and self.seconds > self.budget:
-            time += f", more than {self.budget / 60:.1f}: fewer than {FEWEST_STEPS} steps teach little (else --steps N)"
-        if not self.folds:
-            return f"{again}{model}, {self.methods[-1]}, {self.steps:,} steps, {time}"
-        compared = " against ".join(reversed(self.methods)) if len(self.methods) == 2 else ", ".join(self.methods)
-        trained = len(self.methods) * self.folds + 1
-        return (
-            f"{again}{model}, {compared}, {self.steps:,} steps each; {self.folds} folds: {trained} runs, {self.jobs} "
-            f"at a time, {time}"
-        )
+            lines.append(
+                f"That is more than the {duration(self.budget)} of the budget: fewer than {FEWEST_STEPS} steps teach "
+                "little. --steps N takes fewer all the same."
+            )
+        return "\n".join(lines)
 
 
 def run_for(look: Look, method: str, seed: int, more: Layer) -> Run:

@@ -64,9 +64,7 @@ class RunFolder:
     @property
     def threads(self) -> int | None:
         """How many the run was begun with, where it was begun: going on with as many gives the same bits."""
-        environment = read_json(self[RUN]).get("environment") if self[RUN].exists() else None
-        threads = environment.get("threads") if isinstance(environment, dict) else None
-        return threads if type(threads) is int and threads > 0 else None
+        return threads_of(read_json(self[RUN])) if self[RUN].exists() else None
 
     def problems(self, run: Run, resume: bool) -> list[str]:
         """Why this run cannot go into this folder."""
@@ -90,8 +88,8 @@ class RunFolder:
             return [damage]
         if resume:
             return []
-        state, advice = ("a finished run", "") if self.finished else ("an unfinished run", ", or go on with --resume")
-        return [f"{self.path} holds {state}. Choose another place with --out{advice}."]
+        state, advice = ("a finished run", "take it as it is") if self.finished else ("an unfinished run", "go on")
+        return [f"{self.path} holds {state}. Choose another place with --out, or {advice} with --resume."]
 
     def _description(self) -> Any:
         """The run as it was written, with the defaults of settings that did not exist then."""
@@ -175,6 +173,13 @@ class RunFolder:
                 "writes it again from the last checkpoint."
             )
         return content
+
+
+def threads_of(written: Mapping[str, Any]) -> int | None:
+    """How many threads a run was begun with, by its run.json."""
+    environment = written.get("environment")
+    threads = environment.get("threads") if isinstance(environment, dict) else None
+    return threads if type(threads) is int and threads > 0 else None
 
 
 def key_problem(file: Path, run: Run) -> str | None:

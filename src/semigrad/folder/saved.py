@@ -234,7 +234,7 @@ def load_origin(path: Path | str, run: Run | None = None) -> Origin:
     run = run or load_run(path)
     whole, changed = open_again(path, run)
     if changed:
-        raise OtherData(f"{run.data} is not what it was when the run was trained.")
+        raise OtherData(f"{run.data} is not what it was when the run was trained. Train on it again, in another place.")
     return Origin(run, *divide(run.data, run, whole))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semigrad.data.given_arrays import ARRAYS, UNLABELED
+from semigrad.data.given_arrays import ARRAYS, UNLABELED, from_given
 from semigrad.data.npz import read_arrays
 from semigrad.errors import InputError
 from semigrad.folder.files import write_whole
@@ -22,10 +22,21 @@ def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> 
     for example, answer in missing.items():
         words[int(example)] = answer
     new = place_for(out, path.with_name(f"{path.stem}-labeled{path.suffix}"))
+    arrays["y"] = _as_before(words, arrays)
+    _check_readable(path, arrays)
     content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, **{**arrays, "y": _as_before(words, arrays)})
+    np.savez_compressed(content, allow_pickle=False, **arrays)
     write_whole(new, content.getvalue())
     return Merged(path, new, len(missing), len(answers) - len(missing))
+
+
+def _check_readable(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse answers with which nothing could be trained: new classes may leave gaps, or have no name in
+    class_names."""
+    try:
+        from_given(path.stem, arrays)
+    except InputError as error:
+        raise InputError(f"With these answers {path} could not be read: {' '.join(error.problems)}") from None
 
 
 def _words(y: np.ndarray, names: np.ndarray | None) -> list[str]:

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from semigrad.data.folder import ASIDE, UNLABELED, listing_of
+from semigrad.data.pictures import subfolders
 from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
@@ -34,12 +35,12 @@ def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> 
 
 
 def _new_table(old: Path, answers: Answers, out: Path | None) -> Path:
-    """The table of labels with the answers in it; pictures that had no line get one."""
+    """The table of labels with the answers in it, separated as it was; pictures that had no line get one."""
     new = place_for(out, old.with_name(f"{old.name}.new"))  # a second .csv would make the folder unreadable
-    rows = read_records(old).rows
-    written = io.StringIO(newline="")
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(["file", "label"])
+    found = read_records(old)
+    rows, written = found.rows, io.StringIO(newline="")
+    writer = csv.writer(written, delimiter=found.separator, lineterminator="\n")
+    writer.writerow(found.header)
     writer.writerows([file, answers.get(file, label) if label in UNLABELED else label] for file, label in rows)
     writer.writerows([file, answers[file]] for file in answers if file not in {row[0] for row in rows})
     write_whole(new, written.getvalue().encode())
@@ -60,7 +61,7 @@ def _new_folder(path: Path, labeled: str, answers: Answers, out: Path | None) ->
     building = new.with_name(f".{new.name}{PARTIAL}")
     try:
         building.mkdir(parents=True)
-        for file in _files(root):
+        for file in _files(root, {root / labeled, root / "unlabeled", *subfolders(root / labeled)}):
             if str(file) not in answers:
                 _link(root / file, building / file)
         for example, answer in answers.items():
@@ -72,12 +73,16 @@ def _new_folder(path: Path, labeled: str, answers: Answers, out: Path | None) ->
     return new
 
 
-def _files(root: Path) -> list[Path]:
-    """Whatever lies below, relative to the root: files, links, and folders that are links."""
-    found = []
-    for parent, folders, files in os.walk(root):
-        here = Path(parent)
-        found += [here / name for name in [*files, *(name for name in folders if (here / name).is_symlink())]]
+def _files(root: Path, opened: set[Path]) -> list[Path]:
+    """Whatever lies below, relative to the root: files, links, and folders that are links. Into those that are to be
+    `opened` it looks: what is put into a link would lie where that leads to."""
+    found, left = [], [root]
+    for start in left:
+        for parent, folders, files in os.walk(start):
+            here = Path(parent)
+            linked = [here / name for name in folders if (here / name).is_symlink()]
+            left += [path for path in linked if path in opened]
+            found += [*(here / name for name in files), *(path for path in linked if path not in opened)]
     return [path.relative_to(root) for path in found]
 
 

@@ -14,8 +14,8 @@ from semigrad.data.cells import Table, words_in
 from semigrad.data.table_files import Records, from_arrow, read_csv, read_records
 from semigrad.data.table_labels import labels_in
 from semigrad.data.tables import SPLIT, find_label
-from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
+from semigrad.labeling import arrow_tables
 from semigrad.labeling.exchange import Answers, Merged, place_for, still_open
 
 Answered = Mapping[int, str]
@@ -55,7 +55,7 @@ def _merge(path: Path, answers: Answers, out: Path | None, label: str | None, en
 
 
 def _read(file: Path, ending: str) -> Table:
-    return read_csv(file) if ending == "csv" else from_arrow(str(file), _arrow(file))
+    return read_csv(file) if ending == "csv" else from_arrow(str(file), arrow_tables.read(file))
 
 
 def _name(table: Table, row: int, several: bool) -> str:
@@ -73,18 +73,17 @@ def _labels(table: Table, column: str, hidden: bool) -> list[str]:
 def _write_folder(path: Path, new: Path, column: str, answered: Mapping[Path, Answered], ending: str) -> None:
     train, unlabeled = (path / f"{part}.{ending}" for part in ("train", "unlabeled"))
     moved = answered.get(unlabeled, {})
+    more, rest = _parted(unlabeled, column, moved, ending) if moved else (None, None)
+    contents = {train.name: _filled(train, column, answered[train], ending, more)}
+    contents |= {} if rest is None else {unlabeled.name: rest}
     building = new.with_name(f".{new.name}{PARTIAL}")
     try:
         building.mkdir(parents=True)
         for file in path.iterdir():
-            if file.is_file() and file not in (train, unlabeled):
+            if file.is_file() and file != train and not (file == unlabeled and moved):
                 shutil.copy2(file, building / file.name)
-        more, rest = _parted(unlabeled, column, moved, ending) if moved else (None, None)
-        (building / train.name).write_bytes(_filled(train, column, answered[train], ending, more))
-        if rest is not None:
-            (building / unlabeled.name).write_bytes(rest)
-        elif unlabeled.is_file() and not moved:
-            shutil.copy2(unlabeled, building / unlabeled.name)
+        for name, content in contents.items():
+            (building / name).write_bytes(content)
         building.rename(new)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
@@ -99,12 +98,8 @@ def _filled(file: Path, column: str, answered: Answered, ending: str, more: Any 
         for row, answer in answered.items():
             records.rows[row][place] = answer
         return _csv_bytes(records, [_aligned(records.header, row) for row in more or []])
-    content = _with_labels(_arrow(file), column, answered)
-    if more is not None:
-        import pyarrow
-
-        content = pyarrow.concat_tables([content, more.select(content.column_names).cast(content.schema)])
-    return _parquet_bytes(content)
+    content = arrow_tables.with_labels(arrow_tables.read(file), column, answered)
+    return arrow_tables.as_bytes(content if more is None else arrow_tables.above(content, column, more))
 
 
 def _aligned(header: list[str], row: Mapping[str, str]) -> list[str]:
@@ -113,20 +108,19 @@ def _aligned(header: list[str], row: Mapping[str, str]) -> list[str]:
 
 
 def _parted(file: Path, column: str, answered: Answered, ending: str) -> tuple[Any, bytes | None]:
-    """The answered rows with their labels, and the file without them: None where none is left."""
+    """The answered rows with their labels as texts, and the file without them: None where none is left."""
     if ending == "csv":
         records = read_records(file)
         taken = [
             dict(zip(records.header, records.rows[row], strict=True)) | {column: answered[row]} for row in answered
         ]
         kept = [row for row in range(len(records.rows)) if row not in answered]
-        rest = Records(records.separator, records.header, [records.rows[row] for row in kept], [])
-        return taken, _csv_bytes(rest, []) if kept else None
-    content = _arrow(file)
+        left = Records(records.separator, records.header, [records.rows[row] for row in kept], [])
+        return taken, _csv_bytes(left, []) if kept else None
+    content = arrow_tables.read(file)
     kept = [row for row in range(content.num_rows) if row not in answered]
-    chosen = content.take(list(answered))
-    labels = dict(enumerate(answered.values()))
-    return _with_labels(chosen, column, labels), _parquet_bytes(content.take(kept)) if kept else None
+    rest = arrow_tables.as_bytes(content.take(kept)) if kept else None
+    return arrow_tables.taken(content, column, answered), rest
 
 
 def _csv_bytes(records: Records, more: list[list[str]]) -> bytes:
@@ -134,45 +128,3 @@ def _csv_bytes(records: Records, more: list[list[str]]) -> bytes:
     writer = csv.writer(file, delimiter=records.separator, lineterminator="\n")
     writer.writerows([records.header, *records.rows, *more])
     return file.getvalue().encode()
-
-
-# --- Parquet ---
-
-
-def _arrow(file: Path) -> Any:
-    import pyarrow.parquet
-
-    return pyarrow.parquet.read_table(file)
-
-
-def _with_labels(content: Any, column: str, answered: Answered) -> Any:
-    """The column of labels filled in, of the type that it has; texts for categories and where there was none."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = content.schema.field(column).type if column in content.column_names else pyarrow.string()
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    values = content.column(column).cast(kind).to_pylist() if column in content.column_names else [None] * len(content)
-    for row, answer in answered.items():
-        text = types.is_string(kind) or types.is_large_string(kind)
-        number = answer if text else _number(answer, column)
-        values[row] = bool(number) if types.is_boolean(kind) else number
-    filled = pyarrow.array(values, kind)
-    if column not in content.column_names:
-        return content.append_column(column, filled)
-    return content.set_column(content.column_names.index(column), column, filled)
-
-
-def _number(answer: str, column: str) -> int:
-    try:
-        return int(float(answer))
-    except ValueError:
-        raise InputError(f"The column {column!r} holds numbers, and {answer!r} is none.") from None
-
-
-def _parquet_bytes(content: Any) -> bytes:
-    import pyarrow.parquet
-
-    file = io.BytesIO()
-    pyarrow.parquet.write_table(content, file)
-    return file.getvalue()

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from semigrad.data import folder as pictures
+from semigrad.data import given_arrays, table_labels
 from semigrad.data.split import DataSpec
-from semigrad.data.table_labels import UNLABELED
 from semigrad.errors import InputError, nearest
 from semigrad.folder.saved import load_form, load_run, open_again
 from semigrad.labeling import merge_arrays, merge_pictures, merge_tables
@@ -22,6 +23,13 @@ MERGERS: dict[str, Callable[[Path, Answers, Path | None, str | None], Merged]] =
     "npz": merge_arrays.merge,
 }
 
+NO_LABEL: dict[str, Collection[str]] = {
+    "folder": pictures.UNLABELED,
+    "csv": table_labels.UNLABELED,
+    "parquet": table_labels.UNLABELED,
+    "npz": given_arrays.UNLABELED,
+}
+"""What means that there is none, in small letters: a class of pictures may be called none, one of a table may not."""
 BY_ROW = ("csv", "parquet", "npz")
 """Sources whose examples have no names, only places."""
 
@@ -46,7 +54,7 @@ def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_cl
     given = _joined(answers)
     if not new_classes:
         _known(given, classes)
-    if none := [answer for answer in given.values() if answer.lower() in UNLABELED]:
+    if none := [answer for answer in given.values() if answer.lower() in NO_LABEL[spec.name]]:
         raise InputError(f"{none[0]!r} means that there is no label. Leave the answer empty where you do not know.")
     return MERGERS[spec.name](spec.path, given, out, run.label)
 
@@ -66,6 +74,7 @@ def _known(answers: Mapping[str, str], classes: Sequence[str]) -> None:
     strange = [(example, answer) for example, answer in answers.items() if answer not in classes]
     if strange:
         example, answer = strange[0]
-        words = f"{len(strange):,} answers are no class of the run, first {answer!r} for {example!r}."
-        advice = "Put them right, or allow new classes with --new-classes."
+        count = "One answer is" if len(strange) == 1 else f"{len(strange):,} answers are"
+        words = f"{count} no class of the run, first {answer!r} for {example!r}."
+        advice = "Put that right, or allow new classes with --new-classes."
         raise InputError(" ".join(filter(None, [words, nearest(answer, classes), advice])))

@@ -22,7 +22,7 @@ MOST_SHOWN = 30  # cells of a row of a table that are shown
 def sheet_of(choices: Sequence[Choice], dataset: Dataset) -> bytes:
     """CSV; rows of a table are written out behind the empty answer."""
     file = io.StringIO(newline="")
-    writer = csv.writer(file)
+    writer = csv.writer(file, lineterminator="\n")
     contents = [content_of(dataset, choice.position) for choice in choices]
     tabled = any(contents)
     writer.writerow([*HEADER, "content"] if tabled else HEADER)

@@ -20,7 +20,7 @@ Beyond the paper, off in `MetaGradient` and on in `MetaMatch`:
 The paper's loss sees labels in mixtures alone. As long as pseudo-labels are unsure these hold the network back: runs of
 a few hundred steps end behind labeled-only training, by ten points and more. With the labeled examples themselves
 beside the mixtures they do not, and views that differ more give the unlabeled examples more to say, as in FixMatch.
-docs/results.md has what each part gave, and what else was tried.
+docs/chosen.md has what each part gave, and what else was tried.
 
 Cheaper meta-gradients, each a field: g from some of the labeled rows (`meta_labeled`), along the weights of the last
 layers alone (`meta_layers`), at every k-th step (`meta_every`), ŷ = ỹ at the others. Each saves some of the 3 passes

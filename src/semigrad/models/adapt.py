@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from semigrad.core.randomness import random_state, random_state_kept, restore_random_state
 from semigrad.errors import InputError
 
 CURE = (
@@ -69,7 +70,7 @@ def adapt(net: nn.Module, example: Tensor) -> nn.Module:
             f"The network cannot be copied ({str(error).splitlines()[0]}). Use weight_norm of "
             "torch.nn.utils.parametrizations instead of torch.nn.utils, and run lazy layers once before training."
         ) from error
-    if _composes(net, example):
+    if all(_composes(net, example, training) for training in (False, True)):
         return net
     names = {_head_name(net, example, training) for training in (False, True)}
     if len(names) > 1:
@@ -77,15 +78,19 @@ def adapt(net: nn.Module, example: Tensor) -> nn.Module:
     return Adapted(net, names.pop())
 
 
-def _composes(net: nn.Module, example: Tensor) -> bool:
-    """Whether head(features(x)) are the logits; some networks have parts of these names that are something else."""
-    trial = copy.deepcopy(net).eval()
+def _composes(net: nn.Module, example: Tensor, training: bool) -> bool:
+    """Whether head(features(x)) are the logits; some networks have parts of these names that are something else, or
+    drop features out between them."""
+    trial = copy.deepcopy(net).train(training)
     features, head = getattr(trial, "features", None), getattr(trial, "head", None)
     if not (callable(features) and isinstance(head, nn.Module)):
         return False
-    with torch.no_grad():
+    with torch.no_grad(), random_state_kept(example.device):
         try:
-            logits, composed = trial(example), head(features(example))
+            draws = random_state(example.device)
+            logits = trial(example)
+            restore_random_state(draws, example.device)
+            composed = head(features(example))
         except (RuntimeError, TypeError, ValueError):
             return False
     return isinstance(composed, Tensor) and composed.shape == logits.shape and torch.allclose(composed, logits)

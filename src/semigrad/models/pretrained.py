@@ -64,7 +64,8 @@ def read_weights(source: str, model: Model) -> Weights:
 def _tensors(path: Path, content: bytes) -> dict[str, Tensor]:
     """By name; nothing in the file can run code."""
     try:
-        if not content.startswith((b"PK", b"\x80")):  # what torch.save writes: an archive, formerly a pickle
+        table = content[8:9] == b"{"  # behind the length of its header, whose bytes may be any
+        if table or not content.startswith((b"PK", b"\x80")):  # what torch.save writes: an archive, formerly a pickle
             return dict(load(content))
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, ValueError, EOFError, KeyError) as error:

@@ -188,7 +188,7 @@ class Execution:
     """Where to compute: auto (cuda, else mps, else cpu), cpu, cuda, cuda:1, ..."""
     threads: Threads | None = None
     """Threads of the processor; None: one or torch's own choice, whichever is quicker when training begins. Going on
-    takes as many as before. Bit-identical results need the same number."""
+    takes as many as before, and so does the run of a run.json again. Bit-identical results need the same number."""
     workers: Workers = 2
     """Processes that read ahead where examples are in files."""
     checkpoint_every: Count = 100

@@ -25,10 +25,10 @@ def temperature(predicted: np.ndarray, labels: np.ndarray) -> float | None:
     """
     if len(labels) < FEWEST:
         return None
-    logs = np.log(np.maximum(predicted, np.finfo(float).tiny))  # logits, but for a constant in each row
+    logits = logits_of(predicted)
 
     def loss(log_temperature: float) -> float:
-        surprise = -log_softmax(logs / np.exp(log_temperature))
+        surprise = -log_softmax(logits / np.exp(log_temperature))
         return float(surprise[np.arange(len(labels)), labels].sum() + surprise.mean())
 
     found = minimize_scalar(loss, bounds=(np.log(COLDEST), np.log(HOTTEST)), method="bounded")
@@ -39,9 +39,14 @@ def warmed(predicted: np.ndarray, temperature: float | None) -> np.ndarray:
     """Probabilities at that temperature."""
     if temperature is None:
         return predicted
-    logs = np.log(np.maximum(predicted, np.finfo(float).tiny))
-    changed: np.ndarray = np.exp(log_softmax(logs / temperature))
+    changed: np.ndarray = np.exp(log_softmax(logits_of(predicted) / temperature))
     return changed
+
+
+def logits_of(predicted: np.ndarray) -> np.ndarray:
+    """Logits that give these probabilities: the network's own, but for a constant in each row."""
+    logits: np.ndarray = np.log(np.maximum(predicted, np.finfo(float).tiny))
+    return logits
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -13,6 +16,9 @@ import torch
 import semigrad
 from semigrad.run import Run
 from semigrad.training.setup import Setup
+
+TRAINING = ("augment", "core", "data", "metagrad", "methods", "models", "training")
+"""The rooms whose lines decide what a training computes."""
 
 
 def facts(run: Run, setup: Setup) -> dict[str, Any]:
@@ -50,6 +56,7 @@ def environment(device: torch.device) -> dict[str, Any]:
     """What bit-identity depends on besides the run."""
     return {
         "semigrad": semigrad.__version__,
+        "source": source(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,
@@ -60,3 +67,13 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device": str(device),
         "threads": torch.get_num_threads(),
     }
+
+
+@functools.cache
+def source() -> str:
+    """Twelve letters that name the code a training runs through: one changed line there, and they are others."""
+    package = Path(semigrad.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(file for room in TRAINING for file in (package / room).rglob("*.py")):
+        digest.update(file.relative_to(package).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]

@@ -5,6 +5,7 @@ torchrun starts them and tells each one, in its environment, how many there are 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import os
 import secrets
@@ -19,6 +20,9 @@ from semigrad.errors import InputError
 
 HEAD_START = 2.0
 """Seconds that the first process gets to say why all of them end, before another one does."""
+PARTING = 5.0
+"""Seconds that the first process waits at its end for the others to end too: more than a head start. Who was killed
+never says goodbye."""
 
 
 def started_together() -> Processes:
@@ -47,8 +51,23 @@ def meet(patience: float) -> Processes:
             word = word_of_this_start(store, processes, patience)
             store = distributed.PrefixStore(word, store)  # type: ignore[attr-defined]
             distributed.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
-        atexit.register(distributed.destroy_process_group)
+        atexit.register(part, store, processes)
     return processes
+
+
+def part(store: Any, processes: Processes) -> None:
+    """The end of talking to each other. Where the first process keeps what they tell each other, it ends last if it
+    can: one that still asks would hear from torch, at length, that nobody is there. torchrun keeps it itself."""
+    distributed.destroy_process_group()
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return
+    with contextlib.suppress(RuntimeError, KeyboardInterrupt):  # the first is gone; somebody is tired of waiting
+        if not processes.first:
+            store.set(f"goodbye {processes.rank}", "said")
+            return
+        goodbyes, deadline = [f"goodbye {rank}" for rank in range(1, processes.count)], time.monotonic() + PARTING
+        while not store.check(goodbyes) and time.monotonic() < deadline:
+            time.sleep(0.02)
 
 
 def word_of_this_start(store: Any, processes: Processes, patience: float) -> str:
@@ -84,7 +103,8 @@ def said(store: Any, key: str) -> str:
 
 
 def restarts() -> bool:
-    """Whether torchrun was told to start the processes again where one is lost: then they go on where they were."""
+    """Whether torchrun was told to start the processes again where one is lost: then a run that was begun goes on. How
+    often it has started them, it does not tell all of them rightly where there are several machines."""
     return os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
 
 

@@ -28,7 +28,7 @@ from semigrad.folder.figures import sha256
 from semigrad.folder.files import claimed, make_folder, write_whole
 from semigrad.folder.keeping import InFolder, InMemory
 from semigrad.folder.metrics import Line, require_tensorboard, rewind
-from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RunFolder, default_folder
+from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RUN, RunFolder, default_folder
 from semigrad.models.adapt import Adapted
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
@@ -88,15 +88,17 @@ def train(
         raise InputError(f"A run has its settings already: give {', '.join(given)} to configure, which makes the run.")
     dataset = None if dataset is None else as_dataset(dataset, run.label)
     problems = execution.problems()
-    processes, resume = meet(Execution.patience if problems else execution.patience), resume or restarts()
+    processes = meet(Execution.patience if problems else execution.patience)
     folder = RunFolder(Path(default_folder(run) if out is None else out))
+    resume = resume or (restarts() and folder[RUN].exists())
     progress = progress if progress and processes.first else Quiet()
     problems += folder.problems(run, resume) if processes.first else []
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes, execution)
     keeper = InFolder(folder, run.key, execution.tensorboard) if processes.first else InMemory()
     training = Training(run, setup, keeper, execution)
-    with processor_threads(threads_for(training, folder.threads)), written_by_the_first(folder, processes):
+    threads = processor_threads(threads_for(training, folder.threads))
+    with threads, written_by_the_first(folder, processes), given_back(network):
         if processes.first:
             refuse(folder.problems(run, resume))  # another process may have been here meanwhile
             for note in folder.begin(run, facts(run, setup)):
@@ -117,8 +119,6 @@ def train(
         if finished:
             progress.note(f"{folder.path} holds this run, finished; nothing to do.")
         if network is not None:
-            join(training.step.net)
-            as_it_was(training.step.net)
             network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))
         return result
 
@@ -133,6 +133,17 @@ def written_by_the_first(folder: RunFolder, processes: Processes) -> Iterator[No
     make_folder(folder.path)
     with claimed(folder.path):
         yield
+
+
+@contextlib.contextmanager
+def given_back(network: nn.Module | None) -> Iterator[None]:
+    """A network of one's own neither divides rows nor saves anything afterwards, however training ends."""
+    try:
+        yield
+    finally:
+        if network is not None:
+            join(network)
+            as_it_was(network)
 
 
 def begin_together(training: Training, folder: RunFolder, resume: bool, progress: Progress) -> None:
@@ -166,7 +177,7 @@ def train_in_memory(
     progress, keeper = progress or Quiet(), InMemory()
     setup = set_up(run, execution.device, dataset, network, execution.problems(), execution=execution)
     training = Training(run, setup, keeper, execution)
-    with processor_threads(threads_for(training)):
+    with processor_threads(threads_for(training)), given_back(network):
         progress.begin([], training.timeline.total, training.taken)
         try:
             run_to_the_end(training, progress, Stop())
@@ -227,7 +238,8 @@ def run_to_the_end(training: Training, progress: Progress, stop: Stop) -> None:
 
 
 def finish(training: Training, folder: RunFolder) -> None:
-    """Measure, with the only look at the test part; the first process writes the model and the result."""
+    """Measure, with the only look at the test part unless `test_every` asked for more; the first process writes the
+    model and the result."""
     run, setup = training.run, training.setup
     net = training.answering()
     plain = net.network if isinstance(net, Adapted) else net  # a user's own is saved under its own names

@@ -21,7 +21,7 @@ from semigrad.training.training import Step
 def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
     """Lines on data, visits per example, the cost of a step in forward passes and the time in all."""
     dataset, split = setup.dataset, setup.split
-    held = f", {len(split.validation):,} for validation" if run.validation else ""
+    held = f", {len(split.validation):,} for validation" if len(split.validation) else ""
     pool = " (labeled ones included)" if run.include_labeled else ""
     tested = f"{len(dataset.test):,} test" if dataset.test else "no test"
     network = f"your {setup.own_network}" if setup.own_network else run.model_name
@@ -91,7 +91,7 @@ def measure_step(run: Run, setup: Setup, step: Step) -> tuple[float, float]:
 
 
 def _seconds(work: Callable[[], None], setup: Setup) -> float:
-    """The quicker of two runs after one to warm up; slow work is run once only."""
+    """The quickest of three times; where one takes more than two seconds, it was the last."""
     times = []
     for _ in range(3):
         synchronize(setup.device)

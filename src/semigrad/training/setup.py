@@ -80,8 +80,7 @@ def set_up(
 ) -> Setup:
     """Check everything about a run and build what it needs; all that is wrong is said together, `problems` first.
 
-    `dataset` replaces reading the data that the run names; `network` replaces its model: any module that gives
-    logits."""
+    `dataset` replaces reading the data that the run names; `network` replaces its model, as `train` says."""
     if odd := kind_problems(run, Settings):  # nothing else can be asked of such a run
         raise InputError([*problems, *odd])
     found = [*problems, *run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)]

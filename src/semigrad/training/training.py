@@ -33,7 +33,7 @@ from semigrad.training.schedule import momentum
 from semigrad.training.setup import Setup
 from semigrad.training.timeline import Timeline
 
-PATIENCE = 10.0
+LOOK_AFTER = 10.0
 """Seconds after which figures are looked at though no line is due: nobody wants to train for hours on nan."""
 
 
@@ -100,7 +100,7 @@ class Training:
         of the step, and the line."""
         figures, line = self.one_step(batch), None
         self.seconds = time.monotonic() - self.started
-        if self.setup.processes.first and time.monotonic() - self.looked > PATIENCE:
+        if self.setup.processes.first and time.monotonic() - self.looked > LOOK_AFTER:
             self.look()
         errors = self.measure()
         if errors or self.finished or self.is_due(self.execution.log_every or math.ceil(self.run.steps / 200)):

@@ -34,7 +34,7 @@ LAPTOP_IMAGES: Layer = {
     "model": {"name": "small-conv", "drop": 0.0}, "steps": 1500, "batch": 64, "warmup": 0.075, "lr": 0.3,
 }  # fmt: skip
 """What every run on images of 32 x 32 has in common. Dropout and learning rate were chosen by labeled-only's error on
-validation examples of CIFAR-10 and SVHN, see docs/results.md."""
+validation examples of CIFAR-10 and SVHN, see docs/results-digits.md."""
 
 TINY = Column("Tiny-ImageNet-20", "10%")
 TINY_IMAGES: Layer = {**LAPTOP_IMAGES, "data": data(TINY), "image_size": 32, "test_every": 50}

@@ -129,7 +129,8 @@ def figure_accuracy() -> Plan:
 
 def figure_labels() -> Plan:
     columns = images(*(Column("SVHN", labels) for labels in ("250", "500", "1000")))
-    return Plan.of(SEEDS, rows_on([LABELED_ONLY, OURS], columns), (_NOTE,))
+    rows = [LABELED_ONLY, OURS, STRONG, FIXMATCH, META_MATCH]
+    return Plan.of(SEEDS, rows_on(rows, columns), (_NOTE, _STRONG_NOTE, _META_MATCH_NOTE))
 
 
 def figure_features() -> Plan:

@@ -64,7 +64,9 @@ function example(model) {
 async function begin() {
     const model = await (await fetch("/model")).json();
     mostBytes = model.most_bytes;
-    part("input").textContent = `The model knows ${model.classes.length} classes.`;
+    const more = model.classes.length - MOST_SHOWN;
+    const named = model.classes.slice(0, MOST_SHOWN).join(", ") + (more > 0 ? ` and ${more.toLocaleString()} more` : "");
+    part("input").textContent = `The model knows ${model.classes.length.toLocaleString()} classes: ${named}.`;
     part("confidence").textContent = model.confidence;
     part("text").value = model.takes === "row" ? example(model) : "";
     part(model.takes).hidden = false;
