@@ -6,12 +6,15 @@ it is.
 
 Every row is measured in fresh processes, on one thread each, on random images of 32 x 32, with the default method. Time
 is the median over rounds in which a matrix product takes its turn, by whose rate the model predicts
-(`experiments.cost`); memory is what `benchmarks.memory` counts. Run it on a machine that does nothing else."""
+(`experiments.cost`); memory is what `benchmarks.memory` counts of a step, and beside it what the process held at most.
+Run it on a machine that does nothing else. Last it says which two constants would have predicted these times best; a
+test holds the model to the times on record."""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -25,12 +28,13 @@ import torch
 from benchmarks.memory import peak_of
 from benchmarks.step import machine_words
 from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product
+from scipy.optimize import nnls
 
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
-from semigrad.experiments.cost import EFFICIENCY, SECONDS_A_LAYER, seconds_of_step
+from semigrad.experiments.cost import EFFICIENCY, SECONDS_A_LAYER, work_of_step
 from semigrad.folder import keeping
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
@@ -96,6 +100,7 @@ def main(options: Options) -> int:
         print("\n".join(table(axis, found["axes"][axis])), flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    print("With {:.2f} of the rate and {:.1e} s a layer the model would be closest.".format(*fitted(found["axes"])))
     lines = ["# How a step grows", "", f"`python -m benchmarks.growth`: {found['machine']}.", ""]
     lines += [line for axis, rows in found["axes"].items() for line in table(axis, rows)]
     options.out.with_suffix(".md").write_text("\n".join([*lines, ""]), "utf-8")
@@ -103,16 +108,45 @@ def main(options: Options) -> int:
 
 
 def table(axis: str, rows: dict[str, Any]) -> list[str]:
-    lines = ["", f"| {axis} | parameters | time | model | off by | memory |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "",
+        f"| {axis} | parameters | time | model | off by | memory of a step | of the process |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for name, row in rows.items():
-        seconds, model = row["seconds"]["median"], row["model"]
+        seconds, model = row["seconds"]["median"], predicted(row)
         warm = f", first step {row['first']:.0f} s" if row["row"]["compile"] else ""
         lines.append(
             f"| {name} | {row['parameters']:,} | {1000 * seconds:.1f} ms ({1000 * row['seconds']['low']:.1f} to "
             f"{1000 * row['seconds']['high']:.1f}{warm}) | {1000 * model:.1f} ms | {model / seconds - 1:+.0%} | "
-            f"{row['bytes'] / 2**20:.1f} MiB |"
+            f"{row['bytes'] / 2**20:.1f} MiB | {row['resident'] / 2**20:.0f} MiB |"
         )
     return lines
+
+
+# --- the cost model ---
+
+
+def predicted(row: dict[str, Any], efficiency: float = EFFICIENCY, layer: float = SECONDS_A_LAYER) -> float:
+    """Seconds of a step; processes share it as far as there are cores for them."""
+    alone = row["multiplications"] / (efficiency * row["rate"]) + row["layers"] * layer
+    return float(alone / min(row["row"]["processes"], row["cores"]))
+
+
+def plain(axes: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that the model is about: one process, nothing saved."""
+    rows = [row for rows in axes.values() for row in rows.values()]
+    saving = ("processes", "accumulate", "checkpoint_activations", "compile")
+    return [row for row in rows if all(row["row"][name] == getattr(BASE, name) for name in saving)]
+
+
+def fitted(axes: dict[str, dict[str, Any]]) -> tuple[float, float]:
+    """Efficiency and seconds a layer, neither negative, with the smallest sum of squared relative errors."""
+    rows = plain(axes)
+    work = np.array([[row["multiplications"] / row["rate"], row["layers"]] for row in rows])
+    times = np.array([row["seconds"]["median"] for row in rows])
+    (slowness, layer), _ = nnls(work / times[:, None], np.ones(len(rows)))
+    return float(1 / slowness), float(layer)
 
 
 # --- one row ---
@@ -161,12 +195,21 @@ def print_row(row: Row, seconds: float) -> int:
         rounds = rounds_in(works["step"], seconds, processes.largest)
         times = in_turns(works, 0, CLOCKS["wall"], fewest=rounds)
         peak = peak_of(lambda: training.one_step(next(batches)))
-    rate = FLOP / 2 / Spread.of(times["matrices"]).median
-    step = seconds_of_step(run, SHAPE, len(dataset.classes), EFFICIENCY * rate, SECONDS_A_LAYER) / row.processes
     if processes.first:
-        figures = {"seconds": asdict(Spread.of(times["step"])), "model": step, "bytes": peak, "first": first}
-        parameters = sum(p.numel() for p in setup.net.parameters())
-        print(json.dumps({"row": asdict(row), "parameters": parameters, "rounds": rounds, **figures}))
+        work = work_of_step(run, SHAPE, len(dataset.classes))
+        figures = {
+            "row": asdict(row),
+            "parameters": sum(p.numel() for p in setup.net.parameters()),
+            "rounds": rounds,
+            "seconds": asdict(Spread.of(times["step"])),
+            "first": first,
+            "bytes": peak,
+            "resident": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            "rate": FLOP / 2 / Spread.of(times["matrices"]).median,
+            "cores": os.cpu_count(),
+            **work._asdict(),
+        }
+        print(json.dumps(figures))
     return 0
 
 

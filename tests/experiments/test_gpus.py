@@ -37,15 +37,21 @@ def test_parts_cost_a_forward_pass_more_where_there_is_a_way_back():
 
 def test_train_says_what_a_run_would_cost(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words = ["train", "cifar10@4000", "--recipe", "paper", "--model", "conv-large", "--seeds", "5", "--dry-run"]
+    words = ["train", "cifar10@4000", "--recipe", "authors-cifar10", "--seeds", "5", "--dry-run"]
     assert cli(*words, "--on", "a100", "--json") == 0
     said = capsys.readouterr().out
     assert "projected, not measured: one NVIDIA A100, 25% of its published 156 TFLOP/s (TF32)" in said
-    run = configure("cifar10@4000", recipe="paper", model="conv-large")
+    run = configure("cifar10@4000", recipe="authors-cifar10")
     line = json.loads(said.splitlines()[-1])
     assert line["seconds"] == pytest.approx(5 * projected_seconds(run, GPUS["a100"]), rel=1e-6)
     assert line["projected_on"] == "a100"
     assert not list(tmp_path.iterdir())  # nothing was trained, or written
+    assert "blow up" not in said
+
+
+def test_what_would_blow_up_is_said_before_it_is_paid_for(capsys):
+    assert cli("train", "cifar10@4000", "--recipe", "paper-cifar10", "--dry-run", "--on", "a100") == 0
+    assert "large networks blow up so" in capsys.readouterr().out
 
 
 def test_reproduce_says_so_too(capsys, tmp_path):

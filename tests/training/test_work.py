@@ -84,7 +84,8 @@ DERIVED: list[tuple[Method, float, float]] = [
     (MetaGradient(meta_layers=5), 1 + TRAINED, 1 + TRAINED),  # what the few layers at the end cost is not counted
     (MetaGradient(meta_layers=99), TRAINED + TRAINED, TANGENT + TRAINED),
     (MetaGradient(meta_labeled=0.2), 0.2 * TRAINED + TRAINED, TANGENT + TRAINED),
-    (MetaGradient(meta_every=7), TRAINED + TRAINED, TANGENT + TRAINED),  # a step that has one
+    (MetaGradient(meta_every=7), TRAINED / 7 + TRAINED, (TANGENT + 6 * 1) / 7 + TRAINED),  # one step of seven has one
+    (MetaGradient(meta=False, meta_every=7), TRAINED, 1),
     (MetaGradient(meta=False), TRAINED, 1),
     (MetaGradient(meta=False, mixup=False), TRAINED, 0),
     (MetaMatch(), 3 * TRAINED, TANGENT + TRAINED),  # labels as they are, beside the mixed ones

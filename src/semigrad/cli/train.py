@@ -180,6 +180,8 @@ def say_cost(run: Run, output: Output) -> int:
     what, count = f"{run.method_name} with {run.model_name} on {run.data}", "1 run" if runs == 1 else f"{runs} runs"
     print(f"{what}: {run.steps:,} steps of {multiplications:.3g} multiplications each.")
     print(f"About {duration(runs * each)} for {count} ({where}); reading data is not included.")
+    for caution in run.method.cautions(run):
+        print(f"Note: {caution}")
     if output.json:
         known = {"projected_on": output.on, "seconds": round(runs * each, 3), "runs": runs}
         print(json.dumps({**known, "multiplications": round(run.steps * multiplications)}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,7 +36,13 @@ class Traits:
     student_view: int = 0  # which of `views` the network is trained on towards the targets
     divergence: Divergence = SQUARED_ERROR  # Φ, the loss towards these targets
     mixes_batches: bool = False  # labeled rows with unlabeled ones, one by one
+    more_every: int = 1  # at multiples of so many steps it does more than at the others
     answers: str | None = None  # who `predictor` is, in words, where it is not the network after the last step
+
+    def mean_over_steps(self, cost: Callable[[int], float]) -> float:
+        """Of what a step costs: step 0 does all that is done now and then, step 1 nothing of it."""
+        share = 1 / self.more_every
+        return cost(0) if share == 1 else share * cost(0) + (1 - share) * cost(1)
 
 
 @dataclass(frozen=True)

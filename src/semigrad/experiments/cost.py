@@ -6,13 +6,14 @@ convolutions and matrices; how many this machine does in a second is measured wi
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import torch
 
 from semigrad.experiments.known_data import shape_and_classes
 from semigrad.run import Run
 from semigrad.training.threads import processor_threads
-from semigrad.training.work import Passes, network_size, passes_of_step
+from semigrad.training.work import network_size, passes_of_step
 
 EFFICIENCY = 0.35  # of convolutions in training against one large matrix product; up to 0.7 where a run is alone
 SECONDS_A_LAYER = 8e-5  # what a layer takes in a pass beside its multiplications, which is most on tiny images
@@ -25,24 +26,27 @@ def estimate_seconds(run: Run, speed: float) -> float:
 
 def seconds_of(run: Run, rate: float, layer: float) -> float:
     """Where training reaches `rate` multiplications a second, and a layer takes `layer` seconds beside them."""
-    return run.steps * seconds_of_step(run, *shape_and_classes(run), rate, layer)
+    work = work_of_step(run, *shape_and_classes(run))
+    return run.steps * (work.multiplications / rate + work.layers * layer)
 
 
-def seconds_of_step(run: Run, shape: tuple[int, ...], classes: int, rate: float, layer: float) -> float:
-    """The same of one step, on examples of this shape."""
+class StepWork(NamedTuple):
+    """What there is to do in one step."""
+
+    multiplications: float  # of the network's convolutions and matrices
+    layers: float  # each as often as a batch goes through it, forward or back
+
+
+def work_of_step(run: Run, shape: tuple[int, ...], classes: int) -> StepWork:
+    """On examples of this shape."""
     multiplications, layers = network_size(run.model, shape, classes)
-    passes = _passes(run)
-    return passes.examples * multiplications / rate + passes.calls * layers * layer
+    passes = passes_of_step(run.method, run.batch, run.unlabeled_rows, run.accumulate)
+    return StepWork(passes.examples * multiplications, passes.calls * layers)
 
 
 def multiplications_of_step(run: Run) -> float:
     """Of the network's convolutions and matrices in one step."""
-    one, _ = network_size(run.model, *shape_and_classes(run))
-    return one * _passes(run).examples
-
-
-def _passes(run: Run) -> Passes:
-    return passes_of_step(run.method, run.batch, run.unlabeled_rows, run.accumulate)
+    return work_of_step(run, *shape_and_classes(run)).multiplications
 
 
 def multiplications_a_second(seconds: float = 1.0, size: int = 512) -> float:

@@ -95,7 +95,7 @@ class MetaGradient(Method):
         return Traits(
             views=("weak", *strong), labeled_views=("weak", "strong") if self.strong_labeled else ("weak",),
             student_view=len(strong), guesses=targets, soft_targets=targets, adapts_targets=True,
-            mixes_batches=self.mixup,
+            mixes_batches=self.mixup, more_every=self.meta_every if self.meta else 1,
         )  # fmt: skip
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:

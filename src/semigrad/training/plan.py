@@ -87,7 +87,8 @@ def measure_step(run: Run, setup: Setup, step: Step) -> tuple[float, float]:
             net(first.labeled[0])
 
     with random_state_kept(setup.device):
-        return _seconds(forward, setup), _seconds(whole_step(run, setup, step), setup)
+        whole = run.method.traits.mean_over_steps(lambda number: _seconds(whole_step(run, setup, step, number), setup))
+        return _seconds(forward, setup), whole
 
 
 def _seconds(work: Callable[[], None], setup: Setup) -> float:

@@ -22,28 +22,36 @@ def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15, dataset: Dataset
     """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
     on the machine hurts all alike. Reads the data, unless they are given."""
     with processor_threads(1):
-        works = {name: _step_of(run, dataset) for name, run in runs.items()}
-        times: dict[str, list[float]] = {name: [] for name in works}
-        for number in range(rounds + 2):
-            for name, work in works.items():
+        works = {
+            (name, number): work for name, run in runs.items() for number, work in enumerate(_steps_of(run, dataset))
+        }
+        times: dict[tuple[str, int], list[float]] = {place: [] for place in works}
+        for turn in range(rounds + 2):
+            for place, work in works.items():
                 started = time.perf_counter()
                 work()
-                if number >= 2:  # the first are slower
-                    times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(each) for name, each in times.items()}
+                if turn >= 2:  # the first are slower
+                    times[place].append(time.perf_counter() - started)
+    medians = {place: statistics.median(each) for place, each in times.items()}
+    return {
+        name: run.method.traits.mean_over_steps(lambda number, name=name: medians[name, number])  # type: ignore[misc]
+        for name, run in runs.items()
+    }
 
 
-def _step_of(run: Run, dataset: Dataset | None) -> Callable[[], None]:
+def _steps_of(run: Run, dataset: Dataset | None) -> list[Callable[[], None]]:
+    """A step at which the method does all that it does, and one at which it does not, if there are such."""
     setup = set_up(run, "cpu", dataset)
-    return whole_step(run, setup, Step(run.method, setup.net, setup.memory))
+    step, kinds = Step(run.method, setup.net, setup.memory), 1 if run.method.traits.more_every == 1 else 2
+    return [whole_step(run, setup, step, number) for number in range(kinds)]
 
 
-def whole_step(run: Run, setup: Setup, step: Step) -> Callable[[], None]:
-    """The first step, again and again, on a copy that is thrown away: reading the batch, targets, loss, backward pass
-    and averages. The optimizer's own step is the same for all methods, and the first step has all that a method does
-    now and then."""
+def whole_step(run: Run, setup: Setup, step: Step, number: int = 0) -> Callable[[], None]:
+    """One step again and again, on a copy that is thrown away: reading a batch, targets, loss, backward pass and
+    averages. The optimizer's own step is the same for all methods, and step 0 has all that a method does now and
+    then."""
     trial = copy.deepcopy(step).train()
-    clock = Clock(0, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
+    clock = Clock(number, run.steps, learning_rate(run, run.steps // 2), run.seed, setup.device)
 
     def work() -> None:
         batch = next(setup.stream.batches(range(1), setup.device))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -34,9 +35,9 @@ CLOCK = Clock(step=720_720, steps=800_000, lr=0.1, seed=0)
 
 
 class Passes(NamedTuple):
-    """Through the network in one step, forward and back."""
+    """Through the network in one step, forward and back; the mean over steps where some do more than others."""
 
-    calls: int  # whatever the number of examples
+    calls: float  # whatever the number of examples
     examples: float  # in all of these calls together
 
 
@@ -72,8 +73,21 @@ def passes_of_step(method: Method, batch: int, unlabeled_batch: int, parts: int 
     """Of one step of the method with so many labeled and unlabeled examples, which go through the network in so many
     parts; not of its prologue."""
     refuse(method.problems(batch, unlabeled_batch))
+
+    @cache
+    def at(number: int) -> Passes:
+        clock = replace(CLOCK, step=CLOCK.step + number)
+        return _passes_at(clock, method, batch, unlabeled_batch, parts)
+
+    mean = method.traits.mean_over_steps
+    return Passes(mean(lambda number: at(number).calls), mean(lambda number: at(number).examples))
+
+
+def _passes_at(clock: Clock, method: Method, batch: int, unlabeled_batch: int, parts: int) -> Passes:
     try:
-        shallow, deep = (_work_of_step(method, model, batch, unlabeled_batch, parts) for model in (SHALLOW, DEEP))
+        shallow, deep = (
+            _work_of_step(clock, method, model, batch, unlabeled_batch, parts) for model in (SHALLOW, DEEP)
+        )
     except InputError:
         raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -84,7 +98,7 @@ def passes_of_step(method: Method, batch: int, unlabeled_batch: int, parts: int 
     return Passes(deep.products - shallow.products, (deep.multiplications - shallow.multiplications) / example)
 
 
-def _work_of_step(method: Method, model: Model, batch: int, unlabeled_batch: int, parts: int) -> Work:
+def _work_of_step(clock: Clock, method: Method, model: Model, batch: int, unlabeled_batch: int, parts: int) -> Work:
     """Of a whole step, as training takes it, but for the optimizer's."""
     economy = Economy(parts)
     work, task = Work(), _task(model, SHAPE, CLASSES, batch, unlabeled_batch, economy)
@@ -94,9 +108,9 @@ def _work_of_step(method: Method, model: Model, batch: int, unlabeled_batch: int
         memory = method.init(net, task)
         step, examples = Step(method, net, memory).train(), _batch(method, batch, unlabeled_batch)
         with work:
-            terms, _ = step(examples, CLOCK)
+            terms, _ = step(examples, clock)
             torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
-            method.update(net, memory, CLOCK)
+            method.update(net, memory, clock)
     return work
 
 
