@@ -7,7 +7,8 @@ Every row of a case takes its turn in every round. A ratio is the median over ro
 reference's in the same round, with the middle half of them; "limit" is the step's time as a multiple of what its
 multiplications would take at the rate of a large float32 matrix product, measured in the same rounds. A step is the
 whole of it: batch and augmentation, loss, backward pass, optimizer. Also measured: feeding, peak memory, and a command
-from the shell to its result. Written as JSON and as tables."""
+from the shell to its result. Written as JSON and as tables, with the targets that were set beforehand; what an earlier
+call has measured stays beside what this one measures, so that it can be done in pieces."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ import numpy as np
 import torch
 from benchmarks.memory import peak_of
 from benchmarks.reference import Reference, batch_of
+from benchmarks.step_tables import TABLES, heading
 from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product, ratios
 from PIL import Image
 
@@ -96,7 +98,9 @@ class Options:
     parts: tuple[Literal["step", "feeding", "memory", "command"], ...] = ("step", "feeding", "memory", "command")
     """What is measured."""
     seconds: Positive = 120.0
-    """How long the rounds of one case go on; at least five are made."""
+    """How long the rounds of one case go on."""
+    fewest: Count = 5
+    """Rounds that are made however long they take."""
     threads: Count = 2
     """Threads of the processor."""
     clock: Literal["wall", "processor"] = "wall"
@@ -112,14 +116,16 @@ def main(options: Options) -> int:
         "memory": lambda given: {name: measure_memory(name, given.threads) for name in given.cases},
         "command": lambda given: measure_command(given.threads),
     }
-    found: dict[str, Any] = {"machine": machine(options)}
+    found: dict[str, Any] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    if found.get("machine") != machine(options):
+        found = {"machine": machine(options)}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
         with processor_threads(options.threads):
-            found[part] = parts[part](options)
+            found[part] = {**found.get(part, {}), **parts[part](options)}
         print("\n".join(TABLES[part](found[part])), flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    lines = [line for part in options.parts for line in TABLES[part](found[part])]
+        options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    lines = [line for part, rows in TABLES.items() if part in found for line in rows(found[part])]
     options.out.with_suffix(".md").write_text("\n".join([*heading(found["machine"]), *lines, ""]), "utf-8")
     return 0
 
@@ -151,7 +157,7 @@ def measure_case(case: Case, options: Options) -> dict[str, Any]:
     works = {MATRICES: matrix_product(), REFERENCE: reference_step(case)}
     works |= {name: own_step(case, method) for name, method in ROWS.items()}
     multiplications = {name: count(work) / steps_of(name) for name, work in works.items() if name != MATRICES}
-    times = in_turns(works, options.seconds, CLOCKS[options.clock])
+    times = in_turns(works, options.seconds, CLOCKS[options.clock], options.fewest)
     times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
     rate = FLOP / Spread.of(times[MATRICES]).median
     relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
@@ -326,64 +332,6 @@ def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
         "to steps": dataclasses.asdict(Spread.of([w / s for w, s in zip(whole, steps, strict=True)])),
     }
 
-
-# --- tables ---
-
-
-def heading(found: dict[str, Any]) -> list[str]:
-    words = f"{found['processor']}, {found['threads']} threads, torch {found['torch']}, {found['clock']} time"
-    return ["# The cost of a step", "", f"`make bench`: {words}. Medians, and the middle half of all rounds.", ""]
-
-
-def step_tables(found: dict[str, Any]) -> list[str]:
-    lines = []
-    for case in found.values():
-        words = f"{case['model']} on {case['data']}, batch {case['batch']}"
-        rate = f"{case['rounds']} rounds, matrix products at {case['matrix rate'] / 1e9:.0f} GFLOP/s"
-        lines += ["", f"{words} ({rate})", "", "| step | time | to the reference | to its limit |"]
-        lines += ["| --- | --- | --- | --- |"]
-        for name, row in case["rows"].items():
-            time_, ratio = row["seconds"], row["to reference"]
-            lines.append(f"| {name} | {milliseconds(time_)} | {spread(ratio)} | {row['to limit']:.2f} |")
-    return lines
-
-
-def feeding_table(found: dict[str, Any]) -> list[str]:
-    lines = ["", "| per image, processor time | plain Pillow | ours | ratio |", "| --- | --- | --- | --- |"]
-    for name, row in found.items():
-        plain, ours = (row["seconds per image"][who]["median"] for who in ("plain", "ours"))
-        lines.append(f"| {name} | {1e6 * plain:.0f} µs | {1e6 * ours:.0f} µs | {spread(row['to plain'], 3)} |")
-    return lines
-
-
-def memory_table(found: dict[str, Any]) -> list[str]:
-    lines = ["", "| peak memory of a step | " + " | ".join(found) + " |", "| --- " * (1 + len(found)) + "|"]
-    for name in (REFERENCE, *ROWS):
-        cells = [f"{case[name]['bytes'] / 2**20:.0f} MiB ({case[name]['to reference']:.2f})" for case in found.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
-
-
-def command_table(found: dict[str, Any]) -> list[str]:
-    whole, steps = found["seconds"]["median"], found["of steps"]["median"]
-    words = f"{whole:.1f} s from the shell to the result, {steps:.1f} s of them steps: {spread(found['to steps'])}"
-    return ["", f"`semigrad train digits@40`: {words}"]
-
-
-def spread(found: dict[str, float], digits: int = 2) -> str:
-    return f"{found['median']:.{digits}f} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
-
-
-def milliseconds(found: dict[str, float]) -> str:
-    return spread({name: 1000 * value for name, value in found.items()}, 1) + " ms"
-
-
-TABLES: dict[str, Callable[[Any], list[str]]] = {
-    "step": step_tables,
-    "feeding": feeding_table,
-    "memory": memory_table,
-    "command": command_table,
-}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["peak"]:
