@@ -44,8 +44,8 @@ SHORT = {
     "train": ("--steps", "20", "--threads", "1", "--no-report"),
     "fit": ("--steps", "10", "--jobs", "1", "--no-report"),
 }
-WITH_DATA = {"README.md", "labeling.md", "serve.md"}
-LONG = {"README.md", "own-data.md", "serve.md"}
+WITH_DATA = {"README.md", "backbones.md", "labeling.md", "serve.md"}
+LONG = {"README.md", "backbones.md", "own-data.md", "processes.md", "scale.md", "serve.md"}
 NOT_RUN = re.compile(r"<!-- not run: .+ -->")
 LANGUAGES = {"python", "console", "text"}
 COMMAND = re.compile(r"^(semigrad|torchrun|make|pip) ", re.MULTILINE)
