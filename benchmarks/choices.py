@@ -125,18 +125,26 @@ NETWORKS: dict[str, Layer] = {
     "BatchNorm's momentum 0.1": {"momentum": 0.1},
     "no dropout": {"drop": 0.0},
     "features not scaled": {"scale": 1.0},
+    "compact-conv-large": {"name": "compact-conv-large"},
 }
 """One change each to the network that was taken."""
+BESIDE: dict[str, Layer] = {
+    "label smoothing 0.2": {"method": {"name": "supervised", "smoothing": 0.2}},
+    "an average of the weights answers": {"average": 0.99},
+}
+"""And to how it is trained."""
 
 
 def network(options: Options) -> None:
     """Labeled-only, every network with as many steps as it makes in the same time."""
-    chosen = {name: {"name": "compact-conv", **fields} for name, fields in NETWORKS.items()}
-    chosen = {name: table for name, table in chosen.items() if not options.only or name in options.only}
-    times = seconds_of_steps({name: run_for(options, method="supervised", model=each) for name, each in chosen.items()})
+    layers: dict[str, Layer] = {
+        name: {"model": {"name": "compact-conv", **fields}, "method": "supervised"} for name, fields in NETWORKS.items()
+    }
+    layers |= {name: {**layers["compact-conv"], **layer} for name, layer in BESIDE.items()}
+    layers = {name: layer for name, layer in layers.items() if not options.only or name in options.only}
+    times = seconds_of_steps({name: run_for(options, **layer) for name, layer in layers.items()})
     runs = {
-        name: run_for(options, method="supervised", model=table, steps=round(SECONDS / times[name] / 10) * 10)
-        for name, table in chosen.items()
+        name: run_for(options, **layer, steps=round(SECONDS / times[name] / 10) * 10) for name, layer in layers.items()
     }
     results = carry_out(options, runs)
     found = {name: {"steps": runs[name].steps, "error": validation_error(results[name])} for name in runs}

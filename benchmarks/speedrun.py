@@ -16,6 +16,7 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
@@ -23,8 +24,10 @@ from matplotlib.ticker import LogLocator
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.core.statistics import Difference, Summary, difference, summarize
+from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS
 from semigrad.experiments.cost import multiplications_of_step
+from semigrad.experiments.published import LABELED_ONLY
 from semigrad.experiments.reproduce import recorded
 from semigrad.experiments.store import Outcome, Store
 from semigrad.run import Run
@@ -38,8 +41,8 @@ NAME_WIDTH = 0.35  # of a name in the picture, as the logarithm of a ratio of se
 class Options:
     """Test error against seconds."""
 
-    data: str = "svhn@1000"
-    """Data and labels: svhn@1000 or cifar10@4000."""
+    data: Literal["svhn@1000", "cifar10@4000"] = "svhn@1000"
+    """Data and labels."""
     records: Path = Path("docs/results/runs")
     """Where the small records of finished runs are."""
     out: Path = Path("docs")
@@ -80,8 +83,12 @@ def measured(outcomes: list[Outcome], column: str) -> list[Row]:
         for row, run in runs.items():
             if values := outcome.values(row, column):
                 found.setdefault(row, (run, values))
+    if LABELED_ONLY not in found:
+        raise InputError(
+            f"{LABELED_ONLY} is not on record for {column}: `semigrad reproduce table4 --scale overnight`."
+        )
     seconds = seconds_of_steps({name: run for name, (run, _) in found.items()})
-    baseline = found["Labeled-Only"][1]
+    baseline = found[LABELED_ONLY][1]
     rows = []
     for name, (run, values) in found.items():
         summary = summarize(list(values.values()))
