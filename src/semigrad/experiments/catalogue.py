@@ -153,6 +153,15 @@ _OPERATORS: dict[str, Layer] = {
     name: {"operator": name} for name in ("finite-difference", "forward-mode", "unrolled", "lookahead")
 }
 
+_CHEAPER: dict[str, Layer] = {
+    "whole": {},
+    "lookahead": {"operator": "lookahead"},
+    "1/4 of the labels": {"meta_labeled": 0.25},
+    "last 3 layers": {"meta_layers": 3},
+    "every 4th step": {"meta_every": 4},
+    "all of these": {"operator": "lookahead", "meta_labeled": 0.25, "meta_layers": 3, "meta_every": 4},
+}
+
 
 def _same_as(row: str) -> dict[Place, float]:
     """The published figures of the baseline, and those of our row under another name."""
@@ -183,6 +192,18 @@ ABLATION_OPERATOR = Experiment(
     published=_same_as("finite-difference"),
     plans=_ablation(_OPERATORS),
     notes=("forward-mode and unrolled compute the same numbers up to rounding: their difference is noise.",),
+    beyond=True,
+)
+
+ABLATION_CHEAPER = Experiment(
+    name="ablation-cheaper",
+    title="Meta-gradients that cost less: from some of the labels, along some of the layers, at some of the steps",
+    claim="Beyond the paper: how much of the meta-gradient is needed for its error.",
+    kind="table",
+    rows=(LABELED_ONLY, *_CHEAPER),
+    published=_same_as("whole"),
+    plans=_ablation(_CHEAPER),
+    notes=("At the steps without a meta-gradient the pseudo-labels are the network's own predictions.",),
     beyond=True,
 )
 
@@ -227,6 +248,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: _with_notes(experiment)
     for experiment in (
         TABLE1, TABLE2, TABLE3, TABLE4, TABLE5, FIGURE_ACCURACY, FIGURE_LABELS, FIGURE_FEATURES,
-        ABLATION_BETA, ABLATION_OPERATOR, META_PLUGIN, REALISTIC,
+        ABLATION_BETA, ABLATION_OPERATOR, ABLATION_CHEAPER, META_PLUGIN, REALISTIC,
     )
 }  # fmt: skip
