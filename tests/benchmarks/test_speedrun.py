@@ -1,0 +1,31 @@
+"""Error against seconds: which rows are on the frontier, and where their names stand."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.speedrun import Options, Row, heights_of_names, main, with_frontier
+
+from semigrad import configure
+from semigrad.core.statistics import summarize
+from semigrad.errors import InputError
+
+
+def row(name, seconds, error, data="svhn@1000"):
+    return Row(name, summarize([error]), None, configure(data, method="supervised"), seconds, 1e12)
+
+
+def test_the_frontier_is_whatever_no_quicker_row_beats():
+    rows = [row("a", 10, 20.0), row("b", 20, 25.0), row("c", 30, 15.0), row("all", 35, 5.0, "svhn"), row("d", 40, 12.0)]
+    assert [each.name for each in with_frontier(rows, "svhn@1000") if each.frontier] == ["a", "c", "d"]
+
+
+def test_names_of_rows_that_are_close_do_not_lie_on_each_other():
+    rows = [row("a", 10, 20.0), row("b", 10.5, 20.1), row("c", 100, 20.05), row("d", 11, 30.0)]
+    a, b, c, d = heights_of_names(rows)
+    assert b - a >= 0.3
+    assert (c, d) == (20.05, 30.0)
+
+
+def test_nothing_on_record_is_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="Labeled-Only is not on record for SVHN@1000"):
+        main(Options(records=tmp_path, out=tmp_path))
