@@ -189,7 +189,8 @@ class Seen:
     farthest_sum: float | None = None
 
     def look(self, targets: torch.Tensor) -> None:
-        lowest, highest, off = (float(x) for x in (targets.min(), targets.max(), (targets.sum(1) - 1).abs().max()))
+        given = targets.detach()
+        lowest, highest, off = (float(x) for x in (given.min(), given.max(), (given.sum(1) - 1).abs().max()))
         if not math.isfinite(lowest + highest + off):
             raise FloatingPointError("a target is not finite")
         self.lowest = lowest if self.lowest is None else min(self.lowest, lowest)
