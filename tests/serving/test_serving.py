@@ -237,7 +237,8 @@ def test_rows_of_a_table_as_json(table_port):
     several = json.loads(rows([{"size": 1.01, "color": "red"}, {"size": 0, "color": "green"}])[2])
     assert len(several["answers"]) == 2
     assert "color (1)" in several["notes"][0]
-    for given in (b"{", b"[" * 100_000, 3, [], [3], {"size": {"a": []}, "color": "red"}, [[1, 2]], {"sise": 3}):
+    for given in (b"{", b"[" * 100_000, 3, [], [3], {"size": {"a": []}, "color": "red"}, [[1, 2]], {"sise": 3},
+                  {"\ud800": 3}):  # fmt: skip
         sentence(rows(given), 400)
     sentence(rows([{"size": 1}] * 1001), 413)
 

@@ -23,6 +23,7 @@ from semigrad.folder.figures import sha256
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
+from semigrad.names import shown
 from semigrad.run import Run, from_layers
 
 LARGEST_EXAMPLE = 10**8
@@ -161,7 +162,7 @@ def form_of(config: Mapping[str, Any], file: str) -> Form:
     backbone = config.get("backbone")
     if backbone is not None and not isinstance(backbone, str):
         raise InputError(f"{file} is damaged: backbone is the hash of a file, or null.")
-    return Form(config["model"], classes, shape, seen, temperature, columns, held_out, backbone)
+    return Form(config["model"], tuple(map(shown, classes)), shape, seen, temperature, columns, held_out, backbone)
 
 
 def _within(value: Any, most: float) -> bool:
