@@ -9,7 +9,7 @@ import semigrad
 
 LAYERS = [
     {"errors"},
-    {"reading", "settings"},
+    {"names", "reading", "settings"},
     {"core"},
     {"augment", "metagrad", "models"},
     {"methods", "data"},

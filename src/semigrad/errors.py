@@ -16,6 +16,10 @@ class InputError(ValueError):
         super().__init__("\n".join(self.problems))
 
 
+class NotInstalled(InputError):
+    """A package that is not here is needed for what is asked for."""
+
+
 class Busy(InputError):
     """Another process of this program has what is asked for; it can be had later."""
 

@@ -30,15 +30,34 @@ def open_file(path: Path | str) -> BinaryIO:
 
 
 def read_file(path: Path | str, most: int | None = None) -> bytes:
-    """The content of a regular file of at most `most` bytes."""
+    """The content of a regular file of at most `most` bytes; none: of half of the memory here. A file may say that it
+    is large and take no room on the disk."""
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise InputError(f"Cannot read {path}: it has {size:,} bytes, more than the {most:,} that it may have.")
+        if size > (room := memory() // 2):
+            raise too_large(path, size, room)
         try:
             return file.read()
         except OSError as error:
             raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+        except MemoryError as error:
+            raise too_large(path, size, room) from error
+
+
+def too_large(path: Path | str, size: int, room: int) -> InputError:
+    return InputError(
+        f"Cannot read {path}: it is too large, {size / 1e9:,.1f} GB where half of the memory here is {room / 1e9:,.1f} "
+        "GB. See whether it is the file that you mean, or read it on a larger machine."
+    )
+
+
+def memory() -> int:
+    """Bytes that this machine has; where it does not say, 16 GB."""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 16 * 10**9
 
 
 def parse_json(path: Path | str, content: bytes) -> Any:

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from markdown_it import MarkdownIt
 
 import semigrad
 from semigrad import InputError
-from semigrad.classifier.card import escaped
+from semigrad.classifier.card import escaped, model_card
 from semigrad.classifier.export import export, graph
 from semigrad.models import MODELS, fits
 from tests.small_runs import cli, digits, go, small
@@ -176,6 +179,55 @@ def test_markup_in_names_does_nothing():
     assert "<" not in text
     assert "\n" not in text
     assert "](" not in text.replace("\\]\\(", "")
+
+
+def changed(run, copy, changes):
+    """A copy of a run, without its key, whose run.json says something else."""
+    shutil.copytree(run, copy)
+    record = json.loads((copy / "run.json").read_text())
+    del record["key"]
+    for place, value in changes.items():
+        *tables, name = place.split(".")
+        table = record
+        for key in tables:
+            table = table[key]
+        table[name] = value
+    (copy / "run.json").write_text(json.dumps(record))
+    return copy
+
+
+SCRIPT = "<script>alert(1)</script> [a](javascript:1) `"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"run.method.name": SCRIPT, "run.seed": "<img src=x onerror=1>"},
+        {"run.method.name": SCRIPT},
+        {"run.model.name": SCRIPT, "data.title": SCRIPT},
+        {"run.steps": "<b>", "split.labeled": "<b>"},
+        {"run.method": {"name": "supervised", SCRIPT: "</code></pre><b>```"}},
+        {"data.title": None},
+        {"data": None, "run": [], "split": 3},
+        {"run.model": None},
+        {"run.method.name": ["<b>"], "run.seed": True},
+    ],
+    ids=str,
+)
+def test_whatever_a_record_says_is_text_on_the_card(changes, digits_run, tmp_path):
+    copy = changed(digits_run, tmp_path / "run", changes)
+    card = model_card(copy, semigrad.load(digits_run))
+    assert "<" not in card
+    page = MarkdownIt().render(card.split("---\n")[-1])  # without the header of hubs
+    assert {*re.findall(r"<(\w+)", page)} <= {"h1", "h2", "p", "pre", "code", "ul", "li"}
+    assert "Trained with Semigrad" in page
+
+
+def test_the_card_of_a_sound_record_has_the_run_as_json(digits_run):
+    card = model_card(digits_run, semigrad.load(digits_run))
+    (block,) = re.findall(r"```json\n(.*)\n```", card)
+    assert json.loads(block) == json.loads((digits_run / "run.json").read_text())["run"]
+    assert "method supervised, network small\\-conv, 60 steps, seed 0." in card
 
 
 def test_the_command(digits_run, tmp_path, capsys):

@@ -1,5 +1,6 @@
 """Features of a frozen network: the right ones, computed once, trained on, and asked about pictures afterwards."""
 
+import hashlib
 import importlib.util
 import io
 import json
@@ -8,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save, save_file
 
 import semigrad
 from semigrad.embedding import embed as module
 from semigrad.embedding.embed import embed
-from semigrad.errors import InputError
+from semigrad.errors import InputError, NotInstalled
+from semigrad.folder import backbone as backbone_file
 from semigrad.folder.backbone import BACKBONE, unpack
 from semigrad.folder.saved import load_model
 from semigrad.models.timm_network import import_timm
@@ -162,8 +165,6 @@ def test_new_labels_keep_the_network(backbone, tmp_path):
 def test_what_is_refused(backbone, tmp_path, capsys):
     np.savez(tmp_path / "wide.npz", x=np.zeros((20, 3, 8, 8), np.uint8), y=np.arange(20) % 2)
     np.savez(tmp_path / "odd.npz", x=np.zeros((20, 3)), y=np.arange(20) % 2, backbone=np.zeros(3))
-    np.savez(tmp_path / "fake.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=np.arange(20) % 2,
-             backbone=np.frombuffer(b"something else", np.uint8))  # fmt: skip
     for words, sentence in (
         (("digits",), "Say which network"),
         (("digits", "--model", tmp_path / "none"), "There is no folder of a run of that name either"),
@@ -177,9 +178,63 @@ def test_what_is_refused(backbone, tmp_path, capsys):
         assert cli("embed", *words, "--threads", "1") == 2
         said = capsys.readouterr().err.splitlines()[-1]
         assert sentence in said
-    go(small(f"npz:{tmp_path / 'fake.npz'}", model="mlp", method="supervised", steps=1), tmp_path / "fake")
-    with pytest.raises(InputError, match="damaged"):
-        semigrad.load(tmp_path / "fake")
+
+
+@pytest.fixture
+def features(backbone, tmp_path):
+    """The arrays that `embed` writes, and how to train on others like them."""
+    with np.load(embed("digits", str(backbone)).path) as found:
+        arrays = dict(found)
+
+    def trained(**changes):
+        np.savez(tmp_path / "changed.npz", **{**arrays, **changes})
+        return go(
+            small(f"npz:{tmp_path / 'changed.npz'}@40", model="mlp", method="supervised", steps=1), tmp_path / "run"
+        )
+
+    return arrays, trained
+
+
+def test_a_network_that_cannot_be_that_of_the_features_is_noticed_before_training(features, tmp_path):
+    arrays, trained = features
+    sound = arrays["backbone"]
+    for changes, words in (
+        ({"backbone": np.frombuffer(b"something else", np.uint8)}, "no network that semigrad embed wrote. Bring back"),
+        ({"backbone": sound[:-8]}, "no network that semigrad embed wrote"),
+        ({"backbone": sound[: len(sound) // 2]}, "no network that semigrad embed wrote"),
+        ({"x": arrays["x"][:, :5], "x_test": arrays["x_test"][:, :5]}, "gives 8 features"),
+    ):
+        with pytest.raises(InputError, match=f"The array backbone of npz:.*{words}"):
+            trained(**changes)
+    assert not (tmp_path / "run").exists()
+    before = torch.get_rng_state()
+    trained()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_features_can_be_trained_on_where_their_networks_package_is_not(features, monkeypatch):
+    def absent(*_):
+        raise NotInstalled("Networks of timm need the extra timm.")
+
+    _, trained = features
+    monkeypatch.setattr(backbone_file, "network_of", absent)
+    assert trained()["steps"] == 1
+
+
+@pytest.mark.parametrize("described", ["[]", "null", "3", '"x"', '{"model": null}', "{", "[" * 100_000, None])
+def test_a_network_with_an_odd_header_is_refused(described, features, tmp_path):
+    """Also where the hash in config.json is that of the file."""
+    arrays, trained = features
+    trained()
+    content = load_tensors(arrays["backbone"].tobytes())
+    if described == '{"model": null}':
+        described = json.dumps({"model": None, "classes": [""], "shape": [1, 8, 8]})
+    (tmp_path / "run" / BACKBONE).write_bytes(save(content, described and {"semigrad": described}))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["backbone"] = hashlib.sha256((tmp_path / "run" / BACKBONE).read_bytes()).hexdigest()
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"backbone\.safetensors is damaged"):
+        semigrad.load(tmp_path / "run")
 
 
 @needs_timm

@@ -9,12 +9,14 @@ import random
 import shutil
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 
 from semigrad.folder.checkpoint import load_newest
-from tests.safety.mutations import every_mutation, flipped, generators
-from tests.small_runs import checkpoints, cli, go, small, stop_after, weights
+from tests.report.pages import read_page
+from tests.safety.mutations import MUTATIONS, every_mutation, flipped, generators
+from tests.small_runs import FLAGS, checkpoints, cli, digits, go, small, stop_after, weights
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +86,16 @@ def leaves(content, place=()):
 ODD_VALUES = [None, True, -1, 0, 10**30, 1.5, float("nan"), float("inf"), "", "x", "<script>", [], [[1]], {}, {"a": 1}]
 
 
+def with_odd_value(content, places, rng):
+    """A copy in which one value is of another kind."""
+    changed, place = json.loads(json.dumps(content)), rng.choice(places)
+    inside = changed
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = rng.choice(ODD_VALUES)
+    return changed
+
+
 @pytest.mark.parametrize("name", ["run.json", "config.json", "result.json"])
 def test_values_of_other_kinds(name, runs, tmp_path, capsys):
     folder, right = runs
@@ -92,16 +104,99 @@ def test_values_of_other_kinds(name, runs, tmp_path, capsys):
     content, rng = json.loads((copy / name).read_text()), random.Random(0)
     places = [place for place in leaves(content) if place]
     for _ in range(40):
-        changed, place = json.loads(json.dumps(content)), rng.choice(places)
-        inside = changed
-        for key in place[:-1]:
-            inside = inside[key]
-        inside[place[-1]] = rng.choice(ODD_VALUES)
-        (copy / name).write_text(json.dumps(changed))
+        (copy / name).write_text(json.dumps(with_odd_value(content, places, rng)))
         code, out, err = said(capsys, "evaluate", copy, "--device", "cpu")
         assert code == 2 or right in out or err
         if name != "config.json":
             said(capsys, "train", "--resume", "--no-report", "--threads", "1", "--out", copy)
+
+
+# --- what else is done with a run ---
+
+
+def asked(verb, run, place):
+    """The words of a command that reads a run, and leaves what it makes elsewhere."""
+    start = ("--method", "supervised", "--steps", "1", "--start-from", run)
+    return {
+        "predict": (run, place / "x.npy", "--device", "cpu"),
+        "export": (run, "--format", "safetensors", "--out", place / "hub"),
+        "report": (run, "--out", place / "page.html"),
+        "train": ("digits@40", *FLAGS, *start, "--out", place / "second"),
+    }[verb]
+
+
+@pytest.fixture
+def ask(runs, tmp_path, capsys):
+    """An older run's folder, a file of it, and a check that a command takes the folder as it is now or says why not:
+    whatever it writes is whole, and nothing that a file said is markup on it."""
+    copy = shutil.copytree(runs[0] / "finished", tmp_path / "run")
+    without_hashes(copy)
+    np.save(tmp_path / "x.npy", digits().test.values[:5].numpy())
+
+    def check(verb):
+        code, *_ = said(capsys, verb, *asked(verb, copy, tmp_path))
+        made = {name: tmp_path / name for name in ("hub", "page.html", "second")}
+        wanted = {"export": "hub", "report": "page.html", "train": "second"}.get(verb)
+        assert [name for name, path in made.items() if path.exists()] == ([wanted] if wanted and code == 0 else [])
+        if verb == "export" and code == 0:
+            assert "<script>" not in (made["hub"] / "README.md").read_text()
+        if verb == "report" and code == 0:
+            assert len(read_page(made["page.html"]).all("script")) == 1  # our own
+        shutil.rmtree(made["hub"], ignore_errors=True)
+        shutil.rmtree(made["second"], ignore_errors=True)
+        made["page.html"].unlink(missing_ok=True)
+
+    return copy, check
+
+
+FILES = ["run.json", "config.json", "result.json", "model.safetensors", "metrics.jsonl"]
+
+
+@every_mutation
+@pytest.mark.parametrize("name", FILES)
+def test_mutated_files_are_answered_with_and_handed_on_or_refused(name, mutate, ask):
+    copy, check = ask
+    content = (copy / name).read_bytes()
+    for rng in generators()[:3]:
+        (copy / name).write_bytes(mutate(content, rng))
+        check("predict")
+        check("export")
+
+
+@pytest.mark.parametrize("name", FILES[:3])
+def test_values_of_other_kinds_are_answered_with_and_handed_on_or_refused(name, ask):
+    copy, check = ask
+    content, rng = json.loads((copy / name).read_text()), random.Random(1)
+    places = [place for place in leaves(content) if place]
+    for _ in range(15):
+        (copy / name).write_text(json.dumps(with_odd_value(content, places, rng)))
+        check("predict")
+        check("export")
+
+
+@pytest.mark.parametrize("verb", ["report", "train"])
+def test_a_mutated_model_is_shown_and_started_from_or_refused(verb, ask):
+    copy, check = ask
+    content = (copy / "model.safetensors").read_bytes()
+    for mutate in MUTATIONS:
+        (copy / "model.safetensors").write_bytes(mutate(content, random.Random(0)))
+        check(verb)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["report", "train"])
+@pytest.mark.parametrize("name", FILES)
+def test_whatever_is_damaged_is_shown_and_started_from_or_refused(name, verb, ask):
+    copy, check = ask
+    content, rng = (copy / name).read_bytes(), random.Random(2)
+    damaged = [mutate(content, rng) for mutate in MUTATIONS for _ in range(3)]
+    if name.endswith(".json"):
+        table = json.loads(content)
+        places = [place for place in leaves(table) if place]
+        damaged += [json.dumps(with_odd_value(table, places, rng)).encode() for _ in range(10)]
+    for changed in damaged:
+        (copy / name).write_bytes(changed)
+        check(verb)
 
 
 @pytest.mark.parametrize("name", ["run.json", "config.json", "result.json", "metrics.jsonl"])

@@ -103,6 +103,28 @@ def test_a_file_that_is_too_large_and_one_that_is_not_there(tmp_path):
             read_file(f"{tmp_path}/{name}")
 
 
+@pytest.mark.parametrize("what", ["model.safetensors", "checkpoint", "pretrained", "backbone.safetensors"])
+def test_weights_that_are_larger_than_the_memory(what, finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "run")
+    place = copy / what
+    words = ["predict", copy, copy]
+    if what == "pretrained":
+        words = ["train", "digits@40", "--pretrained", place, "--out", tmp_path / "new"]
+    elif what == "checkpoint":
+        place = max((copy / "checkpoints").glob("*.pt"))
+        (copy / "result.json").unlink()
+        words = ["train", "--resume", "--out", copy]
+    elif what == "backbone.safetensors":
+        config = json.loads((copy / "config.json").read_text())
+        (copy / "config.json").write_text(json.dumps({**config, "backbone": "0" * 64}))
+    with open(place, "wb") as file:
+        file.truncate(10**12)  # takes no room
+    assert cli(*words) == 2
+    said = capsys.readouterr().err
+    assert f"{place}: it is too large, 1,000.0 GB where half of the memory here is" in said
+    assert "Out of memory" not in said
+
+
 # --- names ---
 
 NAMES = ("<script>alert(1)</script>", "$\\frac{$", "[/red]", "[bold]", os.fsdecode(b"\xff\xfe"), "a\nb", "{{ 7 * 7 }}")

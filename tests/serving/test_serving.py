@@ -237,7 +237,8 @@ def test_rows_of_a_table_as_json(table_port):
     several = json.loads(rows([{"size": 1.01, "color": "red"}, {"size": 0, "color": "green"}])[2])
     assert len(several["answers"]) == 2
     assert "color (1)" in several["notes"][0]
-    for given in (b"{", b"[" * 100_000, 3, [], [3], {"size": {"a": []}, "color": "red"}, [[1, 2]], {"sise": 3}):
+    for given in (b"{", b"[" * 100_000, 3, [], [3], {"size": {"a": []}, "color": "red"}, [[1, 2]], {"sise": 3},
+                  {"\ud800": 3}):  # fmt: skip
         sentence(rows(given), 400)
     sentence(rows([{"size": 1}] * 1001), 413)
 
@@ -284,6 +285,47 @@ def test_a_browser_shows_names_as_text_and_has_nothing_to_complain_of(port, tmp_
     assert found["input"] == f"The model knows 2 classes: {MARKUP}, black."
     assert (found["images"], found["rows"], found["preview"]) == (0, 2, True)
     assert complaints == []
+
+
+DROP_EACH = """
+    const drawing = "<svg xmlns='http://www.w3.org/2000/svg' onload='window.ran = 1'/>";
+    const short = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 0, 0]);
+    const uploads = [[new Uint8Array(%d), "image/png"], ["just a text", "image/png"], [drawing, "image/svg+xml"],
+                     [short, "image/png"], ["", "image/png"]];
+    const found = [];
+    for (let turn = 0; turn < 200 && !document.getElementById("input").textContent; turn++) {
+        await new Promise((done) => setTimeout(done, 50));  // until the page knows how much is taken
+    }
+    for (const [content, type] of uploads) {
+        const said = document.getElementById("said"), carried = new DataTransfer();
+        said.textContent = "";
+        carried.items.add(new File([content], "<b>odd</b>.png", { type }));
+        const event = new DragEvent("drop", { dataTransfer: carried, cancelable: true });
+        document.getElementById("drop").dispatchEvent(event);
+        for (let turn = 0; turn < 200 && ["", "…"].includes(said.textContent); turn++) {
+            await new Promise((done) => setTimeout(done, 50));
+        }
+        found.push({ said: said.textContent, wrong: said.classList.contains("wrong"),
+                     answer: !document.getElementById("answer").hidden });
+    }
+    return { found, ran: window.ran ?? null, bold: document.querySelectorAll("b").length };
+"""
+
+
+@needs_browser
+def test_a_browser_says_what_is_wrong_with_an_upload(port, tmp_path):
+    shown, complaints = in_browser(f"http://127.0.0.1:{port}/", DROP_EACH % (MOST + 1), tmp_path)
+    assert all(each["wrong"] and not each["answer"] for each in shown["found"])
+    large, text, drawing, short, empty = (each["said"] for each in shown["found"])
+    assert large == f"That is more than the {MOST:,} bytes that are taken."
+    assert text == drawing == "The picture cannot be read: no known picture format."
+    assert short.startswith("The picture cannot be read: ")
+    assert empty == "The body is empty."
+    assert (shown["ran"], shown["bold"]) == (None, 0)
+    refusals = [each["entry"] for each in complaints if each.get("entry", {}).get("source") == "network"]
+    assert len(complaints) == len(refusals)  # the browser itself writes down every refusal, and the page nothing
+    assert {entry["url"] for entry in refusals} == {f"http://127.0.0.1:{port}/predict"}
+    assert all("400" in entry["text"] for entry in refusals)
 
 
 @pytest.mark.parametrize("times", [1, 2])

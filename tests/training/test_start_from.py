@@ -66,6 +66,20 @@ def test_what_is_refused(first, tmp_path):
         go(small(start_from=str(first)), tmp_path / "second", network=own)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage" * 100, b"\x08\0\0\0\0\0\0\0{}      "], ids=["empty", "garbage", "none"]
+)
+def test_weights_that_are_none_are_said(content, first, tmp_path):
+    """Also of a run that an older version left, without hashes."""
+    copy = shutil.copytree(first, tmp_path / "copy")
+    for name, entry in (("config.json", "sha256"), ("result.json", "model")):
+        written = json.loads((copy / name).read_text())
+        (copy / name).write_text(json.dumps({k: v for k, v in written.items() if k not in (entry, "checksum")}))
+    (copy / "model.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.safetensors is damaged or of another network"):
+        go(small(start_from=str(copy)), tmp_path / "second")
+
+
 def test_a_finished_run_is_not_made_longer(tmp_path, capsys):
     options = (*FLAGS, "--method", "supervised")
     assert cli("train", "digits@40", *options, "--steps", 2, "--out", tmp_path / "a") == 0

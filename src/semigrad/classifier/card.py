@@ -12,6 +12,7 @@ from semigrad.classifier.classifier import Classifier
 from semigrad.folder.backbone import BACKBONE
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import MODEL, RESULT, RUN
+from semigrad.names import shown
 
 MOST_CLASSES, MOST_COLUMNS = 50, 200  # that are named
 
@@ -57,20 +58,31 @@ def model_card(run: Path, model: Classifier) -> str:
 
 
 def _training(record: Mapping[str, Any]) -> list[str]:
+    if not record:
+        return ["Trained with Semigrad; the record of the run is not there."]
     try:
-        run, data = record["run"], record["data"]
-        split = record["split"]
+        run, split = record["run"], record["split"]
+        told = record["data"]["title"], run["method"]["name"], run["model"]["name"]
+        title, method, network = (escaped(_sound(text, str)) for text in told)
+        counted = split["labeled"], split["unlabeled"], run["steps"], run["seed"]
+        labeled, unlabeled, steps, seed = (_sound(number, int) for number in counted)
         return [
-            f"Trained with Semigrad on {escaped(data['title'])}: "
-            f"{split['labeled']:,} labeled and {split['unlabeled']:,} unlabeled examples, method "
-            f"`{run['method']['name']}`, network `{run['model']['name']}`, {run['steps']:,} steps, seed {run['seed']}.",
+            f"Trained with Semigrad on {title}: {labeled:,} labeled and {unlabeled:,} unlabeled examples, method "
+            f"{method}, network {network}, {steps:,} steps, seed {seed}.",
             "",
             "```json",
-            json.dumps(run),
+            json.dumps(run).replace("<", "\\u003c"),  # the same JSON, without markup
             "```",
         ]
-    except (KeyError, TypeError, ValueError):
-        return ["Trained with Semigrad; the record of the run is not there."]
+    except (KeyError, TypeError):
+        return ["Trained with Semigrad; the record of the run is damaged."]
+
+
+def _sound(value: Any, kind: type) -> Any:
+    """What a file says, where it is of the kind that was written there."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
 
 
 def _figures(result: Mapping[str, Any]) -> list[str]:
@@ -138,5 +150,5 @@ def _columns(model: Classifier) -> list[str]:
 
 def escaped(text: str) -> str:
     """Text in which Markdown and HTML find nothing to do."""
-    one_line = " ".join(text.split())
+    one_line = " ".join(shown(text).split())
     return re.sub(r"([\\`*_{}\[\]<>()#+\-.!|~$&:])", r"\\\1", one_line).replace("\\<", "&lt;").replace("\\>", "&gt;")

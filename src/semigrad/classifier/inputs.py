@@ -23,6 +23,7 @@ from semigrad.data.rows import is_frame
 from semigrad.data.tables import new_rows
 from semigrad.errors import InputError
 from semigrad.folder.saved import Form
+from semigrad.names import shown
 
 AT_A_TIME = 500
 ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".parquet")
@@ -102,7 +103,7 @@ def from_pictures(files: Sequence[str], form: Form, below: Path) -> Iterator[Par
     channels, size = picture_form(form)
     for start in range(0, len(files), AT_A_TIME):
         some = files[start : start + AT_A_TIME]
-        names = [os.path.relpath(file, below) for file in some]
+        names = [shown(os.path.relpath(file, below)) for file in some]
         album = read_as(some, channels, size, form.seen)
         lost = {names[position]: reason for position, reason in sorted(album.lost.items())}
         yield Part([names[position] for position in album.kept], torch.from_numpy(album.values), lost)

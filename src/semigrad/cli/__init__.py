@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from semigrad.errors import InputError, unknown
+from semigrad.names import SHOWN
 from semigrad.training.signals import Stopped
 
 VERBS = {
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+            stream.reconfigure(errors=SHOWN)  # a terminal that cannot show ± shows something else
     if SEVERAL and os.environ["RANK"] != "0":
         be_silent()
     return guarded(lambda: carry_out(given))

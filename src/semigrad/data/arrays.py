@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from semigrad.data.dataset import Dataset, InMemory
+from semigrad.names import shown
 
 MOST_ROUNDED = 0.01  # of a feature by float32, in standard deviations, before a note says so
 CHUNK = 256  # images whose pixels are held as float64 at a time: few enough for the processor's cache
@@ -109,7 +110,7 @@ def from_arrays(
 
     return Dataset(
         name=name,
-        classes=classes,
+        classes=tuple(map(shown, classes)),
         train=examples(train, names[: len(train)]),
         labels=labels,
         test=None if test is None else examples(test, names[len(train) :]),

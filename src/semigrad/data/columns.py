@@ -13,6 +13,7 @@ import numpy as np
 
 from semigrad.data.cells import COMMAS, Cells, Table, numbers_in, words_in
 from semigrad.errors import InputError
+from semigrad.names import shown
 
 ALWAYS_ALLOWED = 20
 MOST_CATEGORIES = 256
@@ -95,7 +96,7 @@ class Columns:
         """The description that `to_dict` gave, as JSON reads it back."""
         try:
             columns = tuple(_column(**table) for table in given["columns"])
-            return cls(str(given["label"]), columns)
+            return cls(shown(str(given["label"])), columns)
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InputError(f"The description of the columns is damaged ({type(error).__name__}: {error}).") from error
 
@@ -110,7 +111,8 @@ def _column(
     name: str, kind: str, fill: float = 0.0, indicator: bool = False, categories: list[str] | None = None
 ) -> Column:
     known = {"number": "number", "category": "category"}
-    return Column(str(name), known[kind], float(fill), bool(indicator), tuple(map(str, categories or [])))  # type: ignore[arg-type]
+    words = tuple(shown(str(category)) for category in categories or [])
+    return Column(shown(str(name)), known[kind], float(fill), bool(indicator), words)  # type: ignore[arg-type]
 
 
 def _several(names: list[str]) -> str:

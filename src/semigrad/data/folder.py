@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.pictures import find, is_picture, subfolders
 from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
+from semigrad.names import by_shown, shown
 
 TOLERATED_LOSS = 0.03
 LOOKED_AT = 50  # pictures, to choose a network by
@@ -84,7 +85,7 @@ def as_dataset(path: Path, listing: Listing, pictures: album.Album) -> Dataset:
         pad=pictures.values.shape[2] // 8,
         flip=True,
         notes=tuple(notes),
-        names=[os.path.relpath(entry.path, path) for entry in kept],
+        names=[shown(os.path.relpath(entry.path, path)) for entry in kept],
     )
 
 
@@ -129,7 +130,7 @@ def _has_pictures(folder: Path) -> bool:
 
 def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
     """By the class folders `members` of the folder `labeled`."""
-    classes = tuple(folder.name for folder in members)
+    classes = tuple(by_shown((folder.name for folder in members), f"class folders in {labeled}"))
     number = {name: position for position, name in enumerate(classes)}
     problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
     held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
@@ -146,12 +147,12 @@ def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
             problems.append(f"{folder} has no pictures.")
 
     for folder in members:
-        add(folder, "train", number[folder.name])
+        add(folder, "train", number[shown(folder.name)])
     if (path / "unlabeled").is_dir():
         add(path / "unlabeled", "train", -1)
     for folder in subfolders(held[0]) if held else ():
-        if folder.name in number:
-            add(folder, "test", number[folder.name])
+        if (name := shown(folder.name)) in number:
+            add(folder, "test", number[name])
         else:
             problems.append(f"{folder} is a class that {labeled} does not have; it has {', '.join(classes)}.")
     for folder in (labeled, *held[:1]):
@@ -167,17 +168,17 @@ def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
 def _by_table(path: Path, table: Path) -> Listing:
     names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".") and not file.is_dir())
     images = [name for name in names if is_picture(name)]
-    labels = _read_table(table, set(images))
+    labels = _read_table(table, by_shown(images, f"pictures in {path}"))
     classes = tuple(sorted(set(labels.values()) - set(UNLABELED)))
     if len(classes) < 2:
         raise InputError(f"{table} has labels of {len(classes)} classes, at least two are needed.")
     number = {name: position for position, name in enumerate(classes)}
-    entries = [Entry(os.path.join(path, name), "train", number.get(labels.get(name, ""), -1)) for name in images]
+    entries = [Entry(os.path.join(path, name), "train", number.get(labels.get(shown(name), ""), -1)) for name in images]
     return Listing(classes, entries, len(names) - len(images) - 1)  # the table is no stranger
 
 
-def _read_table(table: Path, images: set[str]) -> dict[str, str]:
-    """Label by file name; every name must be that of a picture beside the table, and stand there once."""
+def _read_table(table: Path, images: Collection[str]) -> dict[str, str]:
+    """Label by file name as it is shown; each must be that of a picture beside the table, and stand there once."""
     found = read_records(table)
     if found.header != ["file", "label"]:
         raise InputError(

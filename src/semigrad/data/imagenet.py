@@ -24,6 +24,7 @@ from semigrad.data.dataset import Dataset, Request
 from semigrad.data.index import index_of
 from semigrad.data.pictures import Box, centered, cut, decode, quiet, subfolders
 from semigrad.errors import InputError
+from semigrad.names import by_shown, shown
 from semigrad.reading import TEXT, read_file
 
 USUAL_SIZE = 224
@@ -59,7 +60,7 @@ class Files:
 
     def name_of(self, position: int) -> str:
         """With the name of the part in front: train/<class>/<file>."""
-        return os.path.join(os.path.basename(self.folder), os.fsdecode(self.names[position]))
+        return shown(os.path.join(os.path.basename(self.folder), os.fsdecode(self.names[position])))
 
     def take(self, index: np.ndarray) -> Files:
         return replace(self, names=self.names[index], sizes=self.sizes[index])
@@ -225,6 +226,6 @@ def _class_names(path: Path, folders: list[str]) -> tuple[str, ...]:
     lines = read_file(path, TEXT).decode("utf-8", errors="replace").splitlines() if path.is_file() else []
     split = [re.split(r"\t|,|\s", line.strip(), maxsplit=1) for line in lines]
     given = {key: name.split(",")[0].strip() for key, *rest in split for name in rest}
-    names = {folder: given.get(folder) or folder for folder in folders}
+    names = {name: given.get(name) or name for name in by_shown(folders, f"class folders beside {path}")}
     shared = Counter(names.values())
     return tuple(f"{name} ({folder})" if shared[name] > 1 else name for folder, name in names.items())

@@ -18,7 +18,7 @@ import numpy as np
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.given_arrays import ARRAYS, KEYS, from_given
 from semigrad.errors import InputError, unknown
-from semigrad.reading import open_file
+from semigrad.reading import memory, open_file
 
 ONE_ARRAY = ("x",)  # examples alone, which an .npy holds too
 
@@ -92,10 +92,3 @@ def _check_size(path: Path, file: BinaryIO) -> None:
             f"{path} holds arrays of {size / 1e9:.1f} GB, more than half of the memory here ({most / 1e9:.1f} GB). "
             "Give fewer examples, or smaller ones."
         )
-
-
-def memory() -> int:
-    """Bytes that this machine has; where it does not say, 16 GB."""
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 16 * 10**9

@@ -17,6 +17,7 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.fitting.looking import spec_of
+from semigrad.names import shown
 from semigrad.run import Run, configure
 
 STREAMED_SIDE = 64  # height and width at which pictures that are read while training are looked at
@@ -124,7 +125,9 @@ def _of_folder(spec: str, run: Run) -> Subject:
     if not any(listing.entries[position].part == "train" for position in pictures.kept):
         raise InputError(f"{path}: none of the training pictures can be read.")
     subject = _subject(spec, run, folder.as_dataset(path, listing, pictures))
-    broken = {os.path.relpath(files[position], path): reason for position, reason in sorted(pictures.lost.items())}
+    broken = {
+        shown(os.path.relpath(files[position], path)): reason for position, reason in sorted(pictures.lost.items())
+    }
     sizes = Counter((width, height) for width, height, _ in album.heads_of(files))
     notes = tuple(note for note in subject.notes if "unreadable" not in note)  # that is said as a finding
     return replace(subject, broken=broken, sizes=sizes, notes=notes)

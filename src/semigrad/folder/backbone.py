@@ -5,16 +5,18 @@ has it as an array of bytes, a run's folder as a file."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import safetensors
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import nn
 
-from semigrad.errors import InputError
+from semigrad.core import CPU, random_state_kept
+from semigrad.core.tensor_files import from_safetensors
+from semigrad.errors import InputError, NotInstalled
 from semigrad.folder.figures import sha256
 from semigrad.folder.saved import Form, form_of, network_of
 from semigrad.models import Network
@@ -26,6 +28,7 @@ HEADER = "semigrad"
 NOBODY = ("",)
 """The classes of a network whose head nobody asks."""
 LONGEST_HEADER = 10**8
+AGAIN = "Bring back what it was, or embed the data again."
 
 
 def pack(net: Network, form: Form) -> bytes:
@@ -41,11 +44,13 @@ def unpack(content: bytes, source: str) -> tuple[Network, Form]:
     """The network, with a head of one class and without meaning, and what it takes; `source` is where it comes from."""
     try:
         form = form_of(json.loads(_header(content)["__metadata__"][HEADER]), source)
-        tensors = load(content)
-    except (KeyError, TypeError, ValueError, RecursionError, safetensors.SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{source} is damaged: it is no network that semigrad embed wrote.") from error
+        tensors = from_safetensors(content)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{source} is damaged: it is no network that semigrad embed wrote. {AGAIN}") from error
+    if form.model is None:
+        raise InputError(f"{source} is damaged: it does not say which network it is. {AGAIN}")
     net = network_of(form, tensors, source)
     Weights(source, tensors, sha256(content)).into(net)
     return net, form
@@ -59,6 +64,19 @@ def _header(content: bytes) -> Any:
     return json.loads(content[8 : 8 + size])
 
 
+def check(content: bytes, source: str, shape: tuple[int, ...]) -> None:
+    """Raise where a network that comes with features cannot be the one that they are of: else only the first picture
+    that the trained model is asked about would tell. Where the network's package is not here, nobody can know."""
+    with random_state_kept(CPU), contextlib.suppress(NotInstalled):
+        _check_width(unpack(content, source)[0], shape, source)
+
+
+def _check_width(below: Network, shape: tuple[int, ...], source: str) -> None:
+    if (below.width,) != shape:
+        taken = " x ".join(map(str, shape))
+        raise InputError(f"{source} is of other data: it gives {below.width} features, and {taken} are taken. {AGAIN}")
+
+
 def on_backbone(net: Network, form: Form, folder: Path) -> tuple[Network, Form]:
     """A network that was trained on features, on top of the one that they come from: it takes what that one takes."""
     file = folder / BACKBONE
@@ -66,8 +84,7 @@ def on_backbone(net: Network, form: Form, folder: Path) -> tuple[Network, Form]:
     if sha256(content) != form.backbone:
         raise InputError(f"{file} is damaged, or of another run: it is not the file whose hash is in config.json.")
     below, taken = unpack(content, str(file))
-    if (below.width,) != form.shape:
-        raise InputError(f"{file} gives {below.width} features, and the model on it takes {form.shape[0]}.")
+    _check_width(below, form.shape, str(file))
     body = nn.Sequential(below.body, net.normalize, net.body)
     whole = Network(below.normalize, body, net.head)
     return whole, replace(form, model=None, shape=taken.shape, seen=taken.seen, columns=taken.columns)

@@ -12,8 +12,6 @@ import math
 import pickle
 import re
 import time
-import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from semigrad.core.tensor_files import from_archive
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, make_folder, write_whole
 from semigrad.reading import read_file
@@ -50,7 +49,9 @@ def packed(state: State) -> bytes:
 
 def unpacked(content: bytes) -> State:
     """The state, on the processor; raises where there is something else in it than tensors and plain values."""
-    state: State = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    state = from_archive(content)
+    if not isinstance(state, dict):
+        raise ValueError("it holds no state of a run")
     return state
 
 
@@ -77,24 +78,7 @@ def _load(path: Path) -> State:
         raise InputError(f"{reason} Nothing was changed.") from error
     if not path.name.endswith(f"-{_digest(content)}.pt"):
         raise ValueError("its content does not match its checksum")
-    _check_archive(content)
-    with warnings.catch_warnings(action="ignore"):  # of foreign files; that they are refused says enough
-        state = unpacked(content)
-    if not isinstance(state, dict):
-        raise ValueError("it holds no state of a run")
-    return state
-
-
-def _check_archive(content: bytes) -> None:
-    """Only archives as torch writes them, with nothing compressed: what they take in memory is what they take here."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            packed = [member for member in archive.infolist() if member.compress_type != zipfile.ZIP_STORED]
-            larger = sum(member.file_size for member in archive.infolist()) > len(content)
-    except zipfile.BadZipFile as error:
-        raise ValueError("it is no archive of tensors, and is not loaded") from error
-    if packed or larger:
-        raise ValueError("it would grow when it is read, and is not loaded")
+    return unpacked(content)
 
 
 def check_key(state: State, key: str) -> None:

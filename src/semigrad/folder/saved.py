@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
-from safetensors.torch import load
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from semigrad.core import Task
+from semigrad.core.tensor_files import from_safetensors
 from semigrad.data.columns import Columns
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import divide, open_data
@@ -23,6 +22,7 @@ from semigrad.folder.figures import sha256
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
+from semigrad.names import shown
 from semigrad.run import Run, from_layers
 
 LARGEST_EXAMPLE = 10**8
@@ -92,13 +92,19 @@ def load_weights(path: Path) -> tuple[Network, Form]:
             f"{path} was trained with a network of your own, which only your code can build. In Python: "
             f'network.load_state_dict(safetensors.torch.load_file("{folder[MODEL]}")).'
         )
-    try:
-        tensors = load(folder.weights())
-    except safetensors.SafetensorError as error:
-        raise _other_network(str(folder[MODEL]), error) from error
+    tensors = _tensors(folder)
     net = network_of(form, tensors, str(folder[MODEL]))
     _load_into(net, tensors, folder)
     return net, form
+
+
+def _tensors(folder: RunFolder) -> dict[str, Tensor]:
+    try:
+        return from_safetensors(folder.weights())
+    except InputError:
+        raise
+    except ValueError as error:
+        raise _other_network(str(folder[MODEL]), error) from error
 
 
 def network_of(form: Form, tensors: Mapping[str, Tensor], source: str) -> Network:
@@ -136,9 +142,11 @@ def load_form(path: Path) -> Form:
     return form_of(read_json(file), str(file))
 
 
-def form_of(config: Mapping[str, Any], file: str) -> Form:
+def form_of(config: Any, file: str) -> Form:
     """The description of a model in a file, each value of the kind that it must be; what an older one does not say has
     its default."""
+    if not isinstance(config, Mapping):
+        raise InputError(f"{file} is damaged: what describes its model is no table of names and values.")
     lists = (config.get(name) for name in ("classes", "shape"))
     classes, shape = (tuple(value) if isinstance(value, list) else () for value in lists)
     named = bool(classes) and all(isinstance(name, str) for name in classes)
@@ -161,7 +169,7 @@ def form_of(config: Mapping[str, Any], file: str) -> Form:
     backbone = config.get("backbone")
     if backbone is not None and not isinstance(backbone, str):
         raise InputError(f"{file} is damaged: backbone is the hash of a file, or null.")
-    return Form(config["model"], classes, shape, seen, temperature, columns, held_out, backbone)
+    return Form(config["model"], tuple(map(shown, classes)), shape, seen, temperature, columns, held_out, backbone)
 
 
 def _within(value: Any, most: float) -> bool:
@@ -207,7 +215,7 @@ def start_from(path: str, net: nn.Module, model: str | None, task: Task) -> None
         f"{name}: {found[name]} there, {value} here" for name, value in here.items() if value != found[name]
     ]:
         raise InputError(f"{path} is of another network ({'; '.join(differing)}). Start from one of the same.")
-    _load_into(net, load(folder.weights()), folder)
+    _load_into(net, _tensors(folder), folder)
 
 
 def weights_hash(path: str) -> str:

@@ -12,6 +12,7 @@ from semigrad.data.npz import read_arrays
 from semigrad.errors import InputError
 from semigrad.folder.files import write_whole
 from semigrad.labeling.exchange import Answers, Merged, place_for, still_open
+from semigrad.names import shown
 
 
 def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
@@ -40,10 +41,10 @@ def _check_readable(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _words(y: np.ndarray, names: np.ndarray | None) -> list[str]:
-    """The class of each example, "" for none."""
+    """The class of each example as the data set calls it, "" for none."""
     if y.dtype.kind == "U":
-        return ["" if word in UNLABELED else word for word in y.tolist()]
-    return ["" if number < 0 else str(number) if names is None else str(names[number]) for number in y.tolist()]
+        return ["" if word in UNLABELED else shown(word) for word in y.tolist()]
+    return ["" if number < 0 else str(number) if names is None else shown(str(names[number])) for number in y.tolist()]
 
 
 def _as_before(words: list[str], arrays: dict[str, np.ndarray]) -> np.ndarray:
@@ -51,7 +52,7 @@ def _as_before(words: list[str], arrays: dict[str, np.ndarray]) -> np.ndarray:
     y, names = arrays["y"], arrays.get("class_names")
     if y.dtype.kind == "U":
         return np.array(words)
-    known = None if names is None else {str(name): number for number, name in enumerate(names.tolist())}
+    known = None if names is None else {shown(str(name)): number for number, name in enumerate(names.tolist())}
     try:
         numbers = [-1 if not word else int(word) if known is None else known[word] for word in words]
         return np.array(numbers).astype(np.int64)

@@ -15,22 +15,22 @@ from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
 from semigrad.labeling.exchange import Answers, Merged, free, place_for, still_open
+from semigrad.names import by_shown
 
 
 def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
     listing = listing_of(path)
-    present = {
-        os.path.relpath(entry.path, path): "" if entry.label < 0 else listing.classes[entry.label]
-        for entry in listing.entries
-        if entry.part == "train"
-    }
-    missing = still_open(path, answers, present)
+    entries = [entry for entry in listing.entries if entry.part == "train"]
+    files = by_shown((os.path.relpath(entry.path, path) for entry in entries), f"pictures in {path}")
+    labels = ["" if entry.label < 0 else listing.classes[entry.label] for entry in entries]
+    missing = still_open(path, answers, dict(zip(files, labels, strict=True)))
     labeled = next((name for name in ("labeled", "train") if (path / name).is_dir()), None)
     tables = [file for file in path.iterdir() if file.suffix.lower() == ".csv" and not file.name.startswith(".")]
     if labeled is None and len(tables) == 1:
         old, new = tables[0], _new_table(tables[0], missing, out)
     else:  # class folders stand in labeled/ or train/, or right in the path
-        old, new = path, _new_folder(path, labeled or "", missing, out)
+        answered = {files[example]: answer for example, answer in missing.items()}
+        old, new = path, _new_folder(path, labeled or "", answered, out)
     return Merged(old, new, len(missing), len(answers) - len(missing))
 
 
@@ -59,13 +59,14 @@ def _new_folder(path: Path, labeled: str, answers: Answers, out: Path | None) ->
     if new.resolve().is_relative_to(root):
         raise InputError(f"{new} lies inside of {path}. Choose another place.")
     building = new.with_name(f".{new.name}{PARTIAL}")
+    classes = by_shown((folder.name for folder in subfolders(root / labeled)), f"class folders in {path}")
     try:
         building.mkdir(parents=True)
         for file in _files(root, {root / labeled, root / "unlabeled", *subfolders(root / labeled)}):
             if str(file) not in answers:
                 _link(root / file, building / file)
         for example, answer in answers.items():
-            _link(root / example, free(building / labeled / answer / Path(example).name))
+            _link(root / example, free(building / labeled / classes.get(answer, answer) / Path(example).name))
         building.rename(new)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)

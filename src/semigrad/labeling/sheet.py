@@ -30,7 +30,7 @@ def sheet_of(choices: Sequence[Choice], dataset: Dataset) -> bytes:
         name = dataset.train.name_of(choice.position)
         row = [name, choice.proposed, f"{choice.confidence:.4f}", choice.reason, ""]
         writer.writerow([*row, content] if tabled else row)
-    return file.getvalue().encode(errors="surrogateescape")
+    return file.getvalue().encode()
 
 
 def content_of(dataset: Dataset, position: int) -> str:

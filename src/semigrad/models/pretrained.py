@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import safetensors
-import torch
-from safetensors.torch import load
 from torch import Tensor
 
+from semigrad.core.tensor_files import ARCHIVE, check_plain, from_safetensors, from_torch
 from semigrad.errors import InputError
 from semigrad.models.network import Model, Network
 from semigrad.reading import read_file
@@ -64,19 +60,30 @@ def read_weights(source: str, model: Model) -> Weights:
 def _tensors(path: Path, content: bytes) -> dict[str, Tensor]:
     """By name; nothing in the file can run code."""
     try:
-        table = content[8:9] == b"{"  # behind the length of its header, whose bytes may be any
-        if table or not content.startswith((b"PK", b"\x80")):  # what torch.save writes: an archive, formerly a pickle
-            return dict(load(content))
-        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, ValueError, EOFError, KeyError) as error:
+        return _table(content)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever torch makes of a file that is not ours, whose words advise to run it
+        reason = f" ({str(error).partition(chr(10))[0]})" if type(error) is ValueError else ""
         raise InputError(
-            f"{path} holds no weights that are safe to read, as .safetensors or as torch.save writes plain tensors."
+            f"{path} holds no weights that are safe to read, as .safetensors or as torch.save writes plain tensors"
+            f"{reason}."
         ) from error
+
+
+def _table(content: bytes) -> dict[str, Tensor]:
+    table = content[8:9] == b"{"  # behind the length of its header, whose bytes may be any
+    if table or not content.startswith((ARCHIVE, b"\x80")):  # a pickle is what torch.save wrote formerly
+        return from_safetensors(content)
+    found = from_torch(content)
     for name in WRAPPERS:
         found = found[name] if isinstance(found, dict) and isinstance(found.get(name), dict) else found
-    if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
-        raise InputError(f"{path} is no table of weights by name, as state_dict() gives it.")
-    return found
+    named = isinstance(found, dict) and all(isinstance(name, str) for name in found)
+    if not named or not all(isinstance(tensor, Tensor) for tensor in found.values()):
+        raise ValueError("it is no table of weights by name, as state_dict() gives it")
+    for tensor in found.values():
+        check_plain(tensor, len(content))
+    return dict(found)
 
 
 def _some(names: list[str]) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semigrad.core import Task
-from semigrad.errors import InputError
+from semigrad.errors import InputError, NotInstalled
 from semigrad.models.network import Model, Network, Normalize
 from semigrad.settings.fields import ImageSide, ShareBelowOne, refuse, value_problems
 
@@ -190,7 +190,7 @@ def import_torchvision() -> None:
 
 def _cannot_import(error: Exception) -> InputError:
     if isinstance(error, ModuleNotFoundError) and error.name in ("timm", "torchvision"):
-        return InputError(
+        return NotInstalled(
             f'Networks of timm need the extra timm ({error.name} is missing): pip install "semigrad[timm]".'
         )
     return InputError(

@@ -21,6 +21,7 @@ from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
 from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import OtherData, load_run
+from semigrad.names import SHOWN
 from semigrad.report.drawing.charts import Chart
 from semigrad.report.drawing.standalone import as_text, asset, stand_alone
 from semigrad.report.gather import outcome_of, runs_below
@@ -141,7 +142,7 @@ def write_page(path: Path, template: str, context: Mapping[str, Any]) -> Path:
         .render(**context, style=style, script=script, policy=policy, version=semigrad.__version__)
     )
     make_folder(path.parent)
-    write_whole(path, page.encode(errors="replace"))  # names of files need not be text
+    write_whole(path, page.encode(errors=SHOWN))
     return path
 
 

@@ -5,6 +5,7 @@ One prediction at a time, in a thread of its own: torch shares the work among th
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import time
@@ -17,6 +18,7 @@ from typing import Any
 from semigrad.classifier.classifier import Classifier
 from semigrad.classifier.inputs import picture_form
 from semigrad.errors import InputError
+from semigrad.names import shown
 from semigrad.serving.asking import Refused, answers, check_type, description, takes_pictures
 from semigrad.serving.counts import Counts
 
@@ -89,7 +91,7 @@ class Service:
                 self.counts.took(time.perf_counter() - begun)
         finally:
             self.counts.under_way -= 1
-        return JSONResponse(found)
+        return Reply(found)
 
     def _check_declared(self, length: str | None) -> None:
         if length is not None and (not length.isdecimal() or int(length) > self.limits.bytes):
@@ -116,10 +118,10 @@ class Service:
         return Response((PAGE / name).read_bytes(), media_type=kind)
 
     async def describe(self, request: Request) -> Response:
-        return JSONResponse(description(self.model, self.limits.bytes))
+        return Reply(description(self.model, self.limits.bytes))
 
     async def health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        return Reply({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         return PlainTextResponse(self.counts.text(), media_type="text/plain; version=0.0.4")
@@ -158,9 +160,16 @@ class Counted:
         await self.app(scope, receive, sent if scope["type"] == "http" else send)
 
 
+class Reply(JSONResponse):
+    """JSON that can be sent whatever is in it: names of columns in a request, too, need not be text."""
+
+    def render(self, content: Any) -> bytes:
+        return shown(json.dumps(content, ensure_ascii=False, allow_nan=False)).encode()
+
+
 def _sentence(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     """One sentence. The connection ends with it: what is left of a body is not read."""
-    return JSONResponse({"error": sentence}, status, {**(headers or {}), "Connection": "close"})
+    return Reply({"error": sentence}, status, {**(headers or {}), "Connection": "close"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

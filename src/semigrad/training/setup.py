@@ -24,6 +24,7 @@ from semigrad.data.opening import divide, open_data
 from semigrad.data.split import DataSpec, Split
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
+from semigrad.folder import backbone
 from semigrad.folder.saved import start_from, weights_hash
 from semigrad.models import Network, adapt, check_fit
 from semigrad.models.pretrained import Weights, read_weights
@@ -92,6 +93,8 @@ def set_up(
     if data is None:
         raise InputError(list(dict.fromkeys(found)))
     shape = data.train.shape
+    if (packed := data.backbone) is not None:
+        collect(found, lambda: backbone.check(packed, f"The array backbone of {run.data}", shape))
     misfit = None if network is not None else collect(found, lambda: check_fit(run.model_name, shape))
     found += [misfit] if misfit else []
     if network is not None and run.pretrained is not None:

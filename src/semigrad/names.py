@@ -1,0 +1,43 @@
+r"""Names of files as text. They need not be any: Python keeps bytes that are no UTF-8 as lone surrogates, which no
+file, page or reply can hold. Wherever a name is shown, written down or handed on, such a byte stands as `\xe9`, and
+what comes back so is looked up among the names that are there."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+
+from semigrad.errors import InputError
+
+SHOWN = "semigrad-shown"
+"""The way of encoding, as the `errors` of a stream, in which nothing fails."""
+
+
+def shown(text: str) -> str:
+    """The text, with an escape for what cannot be written."""
+    return text.encode("utf-8", SHOWN).decode("utf-8")
+
+
+def by_shown(names: Iterable[str], what: str) -> dict[str, str]:
+    """Each name by how it is shown; `what` these are, in words for whoever has two that look alike."""
+    found: dict[str, str] = {}
+    for name in names:
+        if found.setdefault(shown(name), name) != name:
+            raise InputError(f"Two {what} would both be shown as {shown(name)!r}. Rename one of them.")
+    return found
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_letter, error.object[error.start : error.end])), error.end
+
+
+def _letter(letter: str) -> str:
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a name
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else "?"  # a sign that the terminal does not have
+
+
+codecs.register_error(SHOWN, _escaped)
