@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from semigrad.data.cells import Table
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import parts_of, stack_examples
 from semigrad.data.given_arrays import as_labels, from_given
-from semigrad.data.table_files import from_arrow
+from semigrad.data.parquet_files import from_arrow
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import LABEL_NAMES, from_tables
 from semigrad.errors import InputError, unknown
@@ -90,7 +91,7 @@ def _table(part: str, rows: Any, column: str) -> Table:
     cells = {**table.cells, **named}
     if part == "unlabeled":
         cells.pop(column, None)
-    return Table(table.title, cells, typed=True, notes=table.notes)
+    return replace(table, cells=cells)
 
 
 def _of_pictures(parts: Mapping[str, Any], column: str, pictures: str, flip: bool, name: str) -> Dataset:
