@@ -144,7 +144,7 @@ class Dataset:
         return arrays_dataset(x, y, x_test, y_test, class_names, unlabeled, flip, name)
 
     @staticmethod
-    def from_frame(frame: Any, label: str | None = None, test: Any = None, *, name: str = "frame") -> Dataset:
+    def from_frame(frame: Any, label: Any = None, test: Any = None, *, name: str = "frame") -> Dataset:
         """The rows of a DataFrame: numbers, categories, and labels in the column `label` (none: the one that is called
         label, class, target or y), missing where nobody knows. `test`: another one, with labels in every row; or a
         column `split` has train and test in it."""

@@ -25,6 +25,12 @@ def huggingface_dataset(given: Any, label: str | None, image: str | None, flip: 
     """Pictures where there is a column of them, else numbers and categories."""
     found = _read(Path(given)) if isinstance(given, str | os.PathLike) else given
     parts = parts_of(found) if isinstance(found, Mapping) else {"train": found}
+    for rows in parts.values():
+        if not all(hasattr(rows, name) for name in ("features", "with_format", "__len__")):
+            raise InputError(
+                "from_huggingface takes a folder that datasets wrote with save_to_disk, a datasets.Dataset or a "
+                f"DatasetDict, all in memory or on disk; given: {type(rows).__name__}."
+            )
     if "train" not in parts:
         raise InputError(f"The data set has the parts {', '.join(found)}; expected train, and unlabeled or test.")
     features = parts["train"].features
