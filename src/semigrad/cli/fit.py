@@ -26,7 +26,7 @@ class Options:
     whether the unlabeled data helped."""
 
     path: Annotated[str, POSITIONAL]
-    """A folder of pictures, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
+    """A folder of pictures or of datasets, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
     method: str | None = None
     """The method to compare with labeled-only; none: the default for such data; auto: compares several."""
     budget: str = "10m"

@@ -194,7 +194,7 @@ class Request:
     path: Path | None = None  # behind the colon: `folder:PATH`
     image_size: int | None = None  # height and width to bring images to, for sources whose images vary
     resized_crop: bool = False  # imagenet: random-resized crop instead of resize and random crop
-    label: str | None = None  # csv and parquet: the column of labels
+    label: str | None = None  # csv, parquet and huggingface: the column of labels
 
 
 def ready(examples: Tensor, device: torch.device) -> Tensor:

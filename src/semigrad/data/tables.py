@@ -183,8 +183,10 @@ class NewRows:
 
 def new_rows(columns: Columns, rows: Path | str | Mapping[str, Any] | Sequence[Mapping[str, Any]] | Any) -> NewRows:
     """New rows as the description that was kept with a model says: of a file that ends in .csv or .parquet, of
-    dictionaries, or of a DataFrame. Labels are not needed, and other columns are passed over."""
-    table = _read_file(Path(rows)) if isinstance(rows, str | os.PathLike) else table_of_rows(rows)
+    dictionaries, of a DataFrame, or of a `Table`. Labels are not needed, and other columns are passed over."""
+    if isinstance(rows, str | os.PathLike):
+        rows = _read_file(Path(rows))
+    table = rows if isinstance(rows, Table) else table_of_rows(rows)
     return NewRows(columns.features(table), _strangers(columns, table, "rows"))
 
 
