@@ -24,10 +24,10 @@ class Busy(InputError):
     """Another process of this program has what is asked for; it can be had later."""
 
 
-def unknown(kind: str, given: str, allowed: Iterable[str], see: str = "", prefix: str = "") -> str:
+def unknown(kind: str, given: object, allowed: Iterable[str], see: str = "", prefix: str = "") -> str:
     """The sentence for a name nobody knows, with the nearest known one, and all of them or where to `see` them; names
-    are shown behind a `prefix`."""
-    names = sorted(allowed)
+    are shown behind a `prefix`. From Python, what is given may be no text."""
+    names, given = sorted(allowed), str(given)
     hint = nearest(given, names, prefix)
     known = f"See {see}." if see else f"Known: {', '.join(names) or 'none'}."
     return " ".join(filter(None, [f"There is no {kind} {prefix + given!r}.", hint, known]))

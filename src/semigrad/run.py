@@ -96,6 +96,8 @@ def configure(
     0.01
     """
     dataset = None if isinstance(data, str) else as_dataset(data, flags.get("label"))
+    if dataset is not None and flags.get("label") is not None:
+        flags["label"] = str(flags["label"])  # the columns of a DataFrame may be called by numbers
     name = with_labels(data if dataset is None else word_for(dataset), labels)
     outline = None if dataset is None else dataset.outline
     return from_layers(name, [*layers_below(name, recipe, config, outline), cast(Layer, flags)])

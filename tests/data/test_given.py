@@ -244,7 +244,41 @@ def test_folders_that_datasets_did_not_save(tmp_path: Path) -> None:
             Dataset.from_huggingface(path)
 
 
+@pytest.mark.parametrize("given", [None, 3, [1, 2], {"train": None}, {"train": [1]}])
+def test_what_datasets_did_not_make(given: Any) -> None:
+    with pytest.raises(InputError, match=r"from_huggingface takes a folder .*save_to_disk.*; given: \w+\.$"):
+        Dataset.from_huggingface(given)
+
+
+def test_rows_that_are_streamed_cannot_be_taken_by_position() -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).to_iterable_dataset()
+    with pytest.raises(InputError, match="given: IterableDataset"):
+        Dataset.from_huggingface(rows)
+
+
 # --- in the place of a text ---
+
+
+def test_columns_that_are_called_by_numbers(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    wine = load_wine()
+    frame = pandas.DataFrame(np.column_stack([wine.data[:, :4], wine.target]))
+    result = train(frame, tmp_path / "run", label=4, method="supervised", steps=2, validation=30, execution=ALONE)
+    assert result["validation"]["examples"] == 30
+    run = load_run(tmp_path / "run")
+    assert run.label == "4"
+    assert run == configure(frame, label=4, method="supervised", steps=2, validation=30)
+    for label in (5, ["a"], np.int64(7)):
+        with pytest.raises(InputError, match=r"There is no column .* Known: 0, 1, 2, 3, 4"):
+            configure(frame, label=label)
+    with pytest.raises(InputError, match=r"label takes .*given: 4"):
+        configure("csv:mine.csv", label=4)
+
+
+def test_names_that_are_no_texts() -> None:
+    with pytest.raises(InputError, match="There is no recipe '4'"):
+        configure("digits@40", recipe=4)
 
 
 def test_a_run_has_the_name_and_the_fingerprint_of_data_in_memory(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
         ("digits", {"path": Path("x")}, "takes no path, 'x' was given"),
         ("folder", {"path": Path("/no/where")}, "/no/where does not exist"),
         ("digits", {"image_size": 32}, "'digits' has no image_size; only folder and imagenet take it"),
-        ("folder", {"path": Path("/"), "resized_crop": True}, "'folder' has no resized_crop; only imagenet"),
+        ("folder", {"path": Path("/"), "resized_crop": True}, "'folder' has no resized_crop; only imagenet takes it"),
         ("imagenet", {"path": Path("/"), "image_size": 4}, "image_size must be at least 8; given: 4"),
     ],
 )

@@ -352,7 +352,7 @@ def test_from_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert cli(*words, "--out", tmp_path / "other") == 2
     assert "Say which with --label COLUMN" in capsys.readouterr().err
     assert cli("train", "digits@40", "--label", "kind") == 2
-    assert "'digits' has no label; only csv and parquet take it" in capsys.readouterr().err
+    assert "'digits' has no label; only csv, parquet and huggingface take it" in capsys.readouterr().err
     assert cli("train", str(path)) == 2
     assert f"For your own write csv:{path}" in capsys.readouterr().err
 

@@ -1,15 +1,15 @@
 """Every check that scikit-learn has for an estimator."""
 
 import pytest
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator, parametrize_with_checks
 
 from semigrad import SemiSupervisedClassifier
+from semigrad.estimator import expected_failed_checks
 
 SLOW = {
     "check_classifier_data_not_an_array", "check_classifiers_classes", "check_classifiers_train",
     "check_estimators_dtypes", "check_fit_score_takes_y",
 }  # fmt: skip
-USES_THE_MARKER = {"check_classifiers_classes": "-1 is a class there, and stands for no label here"}
 
 
 def name_of(check):
@@ -32,6 +32,15 @@ def test_where_all_rows_are_labeled(estimator, check):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EstimatorCheckFailedWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_with_the_default_marker_only_the_check_that_uses_it_as_a_class_fails():
-    results = check_estimator(SemiSupervisedClassifier(), expected_failed_checks=USES_THE_MARKER, on_fail="warn")
+    estimator = SemiSupervisedClassifier()
+    results = check_estimator(estimator, expected_failed_checks=expected_failed_checks(estimator), on_fail="warn")
     statuses = {(result["check_name"], result["status"]) for result in results if result["status"] != "passed"}
     assert statuses == {("check_classifiers_classes", "xfail"), ("check_array_api_input", "skipped")}
+
+
+def test_the_expected_failures_are_as_scikit_learn_takes_them():
+    mark = parametrize_with_checks([SemiSupervisedClassifier()], expected_failed_checks=expected_failed_checks)
+    expected = {name_of(given.values[1]) for given in mark.args[1] if hasattr(given, "marks") and given.marks}
+    assert expected == {"check_classifiers_classes"}
+    for other in (None, float("nan"), "", 0):
+        assert expected_failed_checks(SemiSupervisedClassifier(unlabeled=other)) == {}

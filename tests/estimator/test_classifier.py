@@ -11,9 +11,10 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
 from semigrad import SemiSupervisedSplit
@@ -191,6 +192,31 @@ def test_a_table_of_pandas():
     assert np.array_equal(estimator.predict_proba(frame), quick().fit(X, y).predict_proba(X))
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.predict(frame[columns[::-1]])
+
+
+def with_texts(X):
+    return pd.DataFrame(X[:, :3], columns=[*"abc"]).assign(kind=["red", "3.5"] * (len(X) // 2))
+
+
+@pytest.mark.parametrize("kind", [str, object, "category", "string"])
+def test_a_column_of_texts_is_named(kind):
+    X, y, _ = wine()
+    frame = with_texts(X).astype({"kind": kind})
+    message = r"^X: the column 'kind' holds texts such as 'red', .* with OneHotEncoder in a pipeline\.$"
+    with pytest.raises(InputError, match=message):
+        quick().fit(frame, y)
+    with pytest.raises(InputError, match=r"the column 3 holds texts such as 'red'"):
+        quick().fit(frame.to_numpy(object), y)
+    encoder = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    assert make_pipeline(encoder, quick()).fit(frame, y).predict(frame).shape == (178,)
+
+
+def test_categories_that_are_numbers_are_numbers():
+    X, y, _ = wine()
+    frame = pd.DataFrame(X).assign(size=np.arange(178) % 4)
+    categories = frame.astype({"size": "category"}).rename(columns=str)
+    plain = frame.rename(columns=str)
+    assert same_weights(quick().fit(categories, y), quick().fit(plain, y))
 
 
 LAYOUTS = {

@@ -39,6 +39,7 @@ def test_command_line_computes_once_and_writes_everything(tmp_path, monkeypatch,
     assert (line["scale"], len(line["cells"])) == ("smoke", 2)
     out = Path("results/figure-labels-smoke")
     assert {file.name for file in out.iterdir()} == OUTPUT
+    assert "\nRecords of the runs: docs/results/runs" in shown.out
     kept = {file.name: file.stat().st_mtime_ns for file in Path("docs/results/runs").iterdir()}
     text = (out / "table.md").read_text()
     assert cli(*TWO_RUNS, "--runs", "elsewhere", "--pictures", "charts") == 0
@@ -61,6 +62,11 @@ def test_what_is_on_record_is_shown_without_training_or_data(tmp_path, monkeypat
     assert "To train" not in shown.err
     assert {file.name for file in Path("results/table4-overnight").iterdir()} == OUTPUT
     assert not Path("runs").exists()
+    places = [
+        Path(line.partition(": ")[2]) for line in shown.out.splitlines() if line.startswith("Records of the runs:")
+    ]
+    assert places == [Path(json.loads(shown.out.splitlines()[-1])["records"])]
+    assert len(list(places[0].glob("*.json"))) > 10  # where they were read, and not where new ones would be
 
 
 def test_a_run_that_fails_is_named_at_the_end_with_code_1(tmp_path, monkeypatch, capsys):

@@ -64,9 +64,19 @@ def test_what_a_fit_leaves(fitted):
 
 def test_a_fit_goes_on_where_it_was(fitted, wine, capsys):
     before = (fitted / "model.safetensors").read_bytes()
-    assert cli("fit", wine, "--steps", "40", "--jobs", "1", "--out", fitted, "--no-report") == 0
+    assert cli("fit", wine, "--steps", "40", "--jobs", "1", "--out", fitted, "--no-report", "--json") == 0
     assert (fitted / "model.safetensors").read_bytes() == before
-    assert "held-out labels" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "held-out labels" in told
+    line, kept = json.loads(told.splitlines()[-1]), json.loads((fitted / "fit.json").read_text())
+    assert (line["run"], line["chosen"]) == (str(fitted), kept["chosen"])
+    assert line["methods"] == ["supervised", "meta-match"] == list(kept["errors"])
+    verdict = line["verdicts"]["meta-match"]
+    assert verdict == kept["verdicts"]["meta-match"]
+    assert verdict["difference"] == pytest.approx(kept["errors"]["meta-match"] - kept["errors"]["supervised"])
+    low, high = verdict["interval"]
+    assert (low + high) / 2 == pytest.approx(verdict["difference"])
+    assert verdict["helped"] is (True if high < 0 else False if low > 0 else None)
 
 
 def test_every_label_is_held_out_once_and_none_of_its_fold_is_trained_on(wine):

@@ -185,3 +185,13 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
     with pytest.raises(InputError, match="whole numbers"):
         merge_tables.merge_parquet(data, {example: "one"}, tmp_path / "new", None)
     assert [path.name for path in tmp_path.iterdir()] == ["tables"]
+
+
+def test_an_answer_keeps_every_digit(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"size": [1, 2, 3], "label": [5, 6, None]}), tmp_path / "a.parquet")
+    new, large = tmp_path / "new.parquet", 2**53 + 1
+    merge_tables.merge_parquet(tmp_path / "a.parquet", {"row 2 (from 0)": str(large)}, new, None)
+    assert parquet.read_table(new).column("label").to_pylist() == [5, 6, large]

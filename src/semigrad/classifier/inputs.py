@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from semigrad.data.album import images_as, read_as
 from semigrad.data.npz import ONE_ARRAY, read_arrays
 from semigrad.data.pictures import find, is_picture
 from semigrad.data.rows import is_frame
+from semigrad.data.saved import is_saved
 from semigrad.data.tables import new_rows
 from semigrad.errors import InputError
 from semigrad.folder.saved import Form
@@ -73,8 +74,10 @@ def allowed(form: Form) -> str:
 
 
 def from_path(path: Path, form: Form) -> Iterator[Part]:
-    """The examples in a picture, in a folder of pictures at any depth, in an array (x in an .npz, or an .npy), or, for
-    a model of a table, in the rows of another."""
+    """The examples in a picture, in a folder of pictures at any depth or of `datasets`, in an array (x in an .npz, or
+    an .npy), or, for a model of a table, in the rows of another."""
+    if is_saved(path):
+        return from_saved(path, form)
     if path.is_dir():
         files, _ = find(path)
         if not files:
@@ -107,6 +110,26 @@ def from_pictures(files: Sequence[str], form: Form, below: Path) -> Iterator[Par
         album = read_as(some, channels, size, form.seen)
         lost = {names[position]: reason for position, reason in sorted(album.lost.items())}
         yield Part([names[position] for position in album.kept], torch.from_numpy(album.values), lost)
+
+
+def from_saved(path: Path, form: Form) -> Iterator[Part]:
+    """The pictures or rows of every part of a folder that `datasets` wrote, by the part and their numbers from 0."""
+    from semigrad.data.huggingface import parts_in, picture_column, pictures_in, table_of
+
+    for part, content in parts_in(path).items():
+        if form.columns is not None:
+            yield from _called(part, from_table(table_of(part, content, form.columns.label), form), 0)
+            continue
+        if (column := picture_column(content.features)) is None:
+            raise InputError(f"{path} has no column of pictures, and the model is asked about {allowed(form)}.")
+        for start in range(0, len(content), AT_A_TIME):
+            some = content.select(range(start, min(start + AT_A_TIME, len(content))))
+            yield from _called(part, from_images(pictures_in(part, some, column), form), start)
+
+
+def _called(part: str, found: Iterator[Part], start: int) -> Iterator[Part]:
+    for each in found:
+        yield replace(each, names=[f"{part} {start + int(number)}" for number in each.names])
 
 
 def from_images(images: Sequence[Image.Image], form: Form) -> Iterator[Part]:

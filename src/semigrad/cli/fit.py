@@ -26,7 +26,7 @@ class Options:
     whether the unlabeled data helped."""
 
     path: Annotated[str, POSITIONAL]
-    """A folder of pictures, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
+    """A folder of pictures or of datasets, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
     method: str | None = None
     """The method to compare with labeled-only; none: the default for such data; auto: compares several."""
     budget: str = "10m"
@@ -46,7 +46,7 @@ class Options:
     report: bool = True
     """Write report.html, a page on the final run."""
     json: bool = False
-    """End stdout with one line of JSON."""
+    """End stdout with one line of JSON: the run, the methods that were compared, and the verdict on each."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -74,7 +74,7 @@ def main(words: Sequence[str]) -> int:
 
         print(f"Report: {run_page(out)}")
     if options.json:
-        print(json.dumps({"run": str(out), "chosen": fitted.chosen, "error": fitted.result["error"]}))
+        print(json.dumps(json_line(fitted, plan, out)))
     return 0
 
 
@@ -104,3 +104,14 @@ def describe(fitted: Fitted, plan: Plan) -> list[str]:
     lines += [] if plan.folds else ["Nothing was compared: every class has one label only."]
     lines.append(f"Trained {fitted.chosen} on all {plan.look.labeled:,} labels.")
     return [*lines, *(describe_result(fitted.result) if fitted.result["test"] else [])]
+
+
+def json_line(fitted: Fitted, plan: Plan, out: Path) -> dict[str, Any]:
+    """What came out, for programs; where nothing could be compared, there are no verdicts."""
+    return {
+        "run": str(out),
+        "chosen": fitted.chosen,
+        "error": fitted.result["error"],
+        "methods": list(plan.methods) if plan.folds else [],
+        "verdicts": {name: verdict.to_dict() for name, verdict in fitted.verdicts.items()},
+    }

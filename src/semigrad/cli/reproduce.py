@@ -196,9 +196,9 @@ def present(options: Options, outcome: Outcome, store: Store) -> int:
     print(f"Page: {page}\nTables: {', '.join(str(out / f'table.{ending}') for ending in texts)}")
     if options.pictures:
         print(f"Pictures: {len(comparison_pictures(outcome, options.pictures))} in {options.pictures}")
-    print(f"Records of the runs: {store.path}")
+    print(f"Records of the runs: {' and '.join(map(str, store.places))}")
     if options.json:
-        print(json.dumps({**content, "out": str(out), "records": str(store.path)}))
+        print(json.dumps({**content, "out": str(out), "records": str(store.places[0])}))
     if outcome.failures:
         tell(missing([failure.name for failure in outcome.failures]))
     return 1 if outcome.failures else 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from semigrad.data import cifar, digits, folder, imagenet, npz, svhn, tables
+from semigrad.data import cifar, digits, folder, imagenet, npz, saved, svhn, tables
 from semigrad.data.dataset import MEMORY, UNSEEN, Dataset, Outline, Request
 from semigrad.data.places import data_root
 from semigrad.errors import InputError, unknown
@@ -48,6 +48,9 @@ SOURCES: dict[str, Source] = {
     ),
     "folder": Source(
         folder.load, "your pictures in folders, or with a CSV table of labels", True, ("image_size",), look=folder.look
+    ),
+    "huggingface": Source(
+        saved.load, "a folder that datasets wrote with save_to_disk (needs datasets)", True, ("label",), look=saved.look
     ),
     "imagenet": Source(
         imagenet.load,
@@ -97,8 +100,9 @@ def open_dataset(
     options = {"image_size": image_size is not None, "resized_crop": resized_crop, "label": label is not None}
     for option, given in options.items():
         if given and option not in source.takes:
-            able = " and ".join(other for other, entry in SOURCES.items() if option in entry.takes)
-            problems.append(f"The data set {name!r} has no {option}; only {able} take it.")
+            *able, last = (other for other, entry in SOURCES.items() if option in entry.takes)
+            others = f"{', '.join(able)} and {last} take it" if able else f"{last} takes it"
+            problems.append(f"The data set {name!r} has no {option}; only {others}.")
     problems += problems_of("image_size", image_size, ImageSide | None)
     if problems:
         raise InputError(problems)
@@ -108,6 +112,8 @@ def open_dataset(
 def source_for(path: Path) -> str:
     """The source that a path without one is most likely meant for."""
     if path.is_dir():
+        if saved.is_saved(path):
+            return "huggingface"
         tables = [ending for ending in ("csv", "parquet") if (path / f"train.{ending}").is_file()]
         return tables[0] if tables else "folder"
     ending = path.suffix.lower().removeprefix(".")

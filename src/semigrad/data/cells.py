@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 """Words, in small letters, that stand for a missing number."""
 LARGEST = float(np.finfo(np.float32).max)
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+EVERY_WHOLE = 2.0**53
+"""Below it, float64 holds every whole number."""
 COMMAS = re.compile(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?")
 """3,5 and 1,234: what the comma means differs from country to country."""
 _INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
@@ -32,6 +35,7 @@ class Table:
     typed: bool  # a text is a word; else it may as well be a number that was written down
     place: Callable[[int], str] = lambda row: f"row {row:,} (from 0)"  # where a row stands, for sentences
     notes: tuple[str, ...] = ()
+    exact: Mapping[str, list[str]] = field(default_factory=dict, repr=False)  # words of numbers that float64 rounds
     read: dict[str, tuple[np.ndarray, list[int]]] = field(default_factory=dict, repr=False)  # see `sorted_out`
 
     def __len__(self) -> int:
@@ -44,7 +48,8 @@ class Table:
             return cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows.tolist()]
 
         taken = {name: chosen(cells) for name, cells in self.cells.items()}
-        return replace(self, cells=taken, read={}, place=lambda row: self.place(int(rows[row])))
+        exact = {name: [words[row] for row in rows.tolist()] for name, words in self.exact.items()}
+        return replace(self, cells=taken, exact=exact, read={}, place=lambda row: self.place(int(rows[row])))
 
     def sorted_out(self, name: str) -> tuple[np.ndarray, list[int]]:
         """The cells of a column as numbers, NaN where missing and infinite where too large; and the rows whose text is
@@ -95,7 +100,7 @@ def numbers_in(table: Table, name: str) -> np.ndarray:
 
 def words_in(table: Table, name: str) -> list[str]:
     """The texts of a column, "" where missing."""
-    cells = table.cells[name]
+    cells = table.exact.get(name, table.cells[name])
     return cells if isinstance(cells, list) else [as_word(value) for value in cells.tolist()]
 
 
@@ -104,6 +109,16 @@ def as_word(value: float) -> str:
     if math.isnan(value):
         return ""
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+
+
+def exact_words(numbers: np.ndarray, values: Callable[[], Sequence[Any]]) -> list[str] | None:
+    """Whole numbers as they are written, where some are too large for float64 to hold them all; None: it does."""
+    if not (np.abs(numbers) >= EVERY_WHOLE).any():
+        return None
+    return [
+        str(int(value)) if math.isfinite(number) and value % 1 == 0 else as_word(number)
+        for value, number in zip(values(), numbers.tolist(), strict=True)
+    ]
 
 
 def joined(first: Table, second: Table) -> Table:

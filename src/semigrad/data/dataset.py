@@ -144,7 +144,7 @@ class Dataset:
         return arrays_dataset(x, y, x_test, y_test, class_names, unlabeled, flip, name)
 
     @staticmethod
-    def from_frame(frame: Any, label: str | None = None, test: Any = None, *, name: str = "frame") -> Dataset:
+    def from_frame(frame: Any, label: Any = None, test: Any = None, *, name: str = "frame") -> Dataset:
         """The rows of a DataFrame: numbers, categories, and labels in the column `label` (none: the one that is called
         label, class, target or y), missing where nobody knows. `test`: another one, with labels in every row; or a
         column `split` has train and test in it."""
@@ -194,7 +194,7 @@ class Request:
     path: Path | None = None  # behind the colon: `folder:PATH`
     image_size: int | None = None  # height and width to bring images to, for sources whose images vary
     resized_crop: bool = False  # imagenet: random-resized crop instead of resize and random crop
-    label: str | None = None  # csv and parquet: the column of labels
+    label: str | None = None  # csv, parquet and huggingface: the column of labels
 
 
 def ready(examples: Tensor, device: torch.device) -> Tensor:

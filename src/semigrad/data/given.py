@@ -28,7 +28,7 @@ ALLOWED = (
 )
 
 
-def as_dataset(given: Any, label: str | None = None) -> Dataset:
+def as_dataset(given: Any, label: Any = None) -> Dataset:
     """The data set that is meant by whatever a user gives in the place of one."""
     if isinstance(given, Dataset):
         return given
@@ -71,11 +71,12 @@ def arrays_dataset(
     return from_given(name, given, flip)
 
 
-def frame_dataset(frame: Any, label: str | None, test: Any, name: str) -> Dataset:
+def frame_dataset(frame: Any, label: Any, test: Any, name: str) -> Dataset:
     if not is_frame(frame) or not (test is None or is_frame(test)):
         raise InputError(
             f"from_frame takes DataFrames; given: {_a(type(test if is_frame(frame) else frame).__name__)}."
         )
+    label = None if label is None else str(label)  # as the columns of a table are called
     tested = None if test is None else table_of_frame(test, "The DataFrame for the test part")
     return from_tables(name, Parts(table_of_frame(frame), test=tested), label)
 

@@ -5,36 +5,82 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from semigrad.data.cells import Table
-from semigrad.data.dataset import Dataset
+from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.given import parts_of, stack_examples
 from semigrad.data.given_arrays import as_labels, from_given
-from semigrad.data.table_files import from_arrow
+from semigrad.data.parquet_files import from_arrow
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import LABEL_NAMES, from_tables
 from semigrad.errors import InputError, unknown
+from semigrad.reading import open_file
+
+LOOKED_AT = 50  # pictures, to choose a network by
 
 
-def huggingface_dataset(given: Any, label: str | None, image: str | None, flip: bool, name: str) -> Dataset:
+def huggingface_dataset(given: Any, label: Any, image: str | None, flip: bool, name: str) -> Dataset:
     """Pictures where there is a column of them, else numbers and categories."""
-    found = _read(Path(given)) if isinstance(given, str | os.PathLike) else given
-    parts = parts_of(found) if isinstance(found, Mapping) else {"train": found}
+    parts = parts_in(given)
     if "train" not in parts:
-        raise InputError(f"The data set has the parts {', '.join(found)}; expected train, and unlabeled or test.")
+        raise InputError(f"The data set has the parts {', '.join(parts)}; expected train, and unlabeled or test.")
     features = parts["train"].features
-    column = _label(features, label)
-    pictures = image or next((key for key, kind in features.items() if type(kind).__name__ == "Image"), None)
+    column = _label(features, None if label is None else str(label))
+    pictures = image or picture_column(features)
     if pictures is None:
-        tables = {part: _table(part, rows, column) for part, rows in parts.items()}
+        tables = {part: table_of(part, rows, column) for part, rows in parts.items()}
         return from_tables(name, Parts(**tables), column, _names(features[column]))
     if pictures not in features:
         raise InputError(f"The data set: {unknown('column', pictures, features)}")
     return _of_pictures(parts, column, pictures, flip, name)
+
+
+def outline_at(path: Path) -> Outline:
+    """What can be told by a few rows."""
+    try:
+        parts = parts_in(path)
+        count = sum(len(rows) for part, rows in parts.items() if part != "test")
+        if (column := picture_column(parts["train"].features)) is None:
+            return Outline((1,), count)
+        first = parts["train"].select(range(min(LOOKED_AT, len(parts["train"]))))
+        values, _ = stack_examples(pictures_in("train", first, column))
+        return Outline(values.shape[1:], count)
+    except (InputError, KeyError):
+        return UNSEEN  # reading the data will say what is wrong
+
+
+def parts_in(given: Any) -> dict[str, Any]:
+    """The parts of a data set at hand, or of one in a folder, by what they are for."""
+    found = _read(Path(given)) if isinstance(given, str | os.PathLike) else given
+    parts = parts_of(found) if isinstance(found, Mapping) else {"train": found}
+    for rows in parts.values():
+        if not all(hasattr(rows, name) for name in ("features", "with_format", "__len__")):
+            raise InputError(
+                "from_huggingface takes a folder that datasets wrote with save_to_disk, a datasets.Dataset or a "
+                f"DatasetDict, all in memory or on disk; given: {type(rows).__name__}."
+            )
+    if isinstance(found, Mapping) and not parts:
+        raise InputError(f"The data set has the parts {', '.join(found)}; expected train, and unlabeled or test.")
+    return parts
+
+
+def picture_column(features: Mapping[str, Any]) -> str | None:
+    """The first column of pictures."""
+    return next((key for key, kind in features.items() if type(kind).__name__ == "Image"), None)
+
+
+def pictures_in(part: str, rows: Any, column: str) -> list[Any]:
+    """All of them, open."""
+    try:
+        return list(rows.with_format(None)[column])
+    except Exception as problem:  # a damaged picture raises almost anything
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise InputError(f"The part {part}: a picture in the column {column!r} cannot be read ({reason}).") from None
 
 
 def _read(path: Path) -> Any:
@@ -46,6 +92,9 @@ def _read(path: Path) -> Any:
         ) from None
     if not path.is_dir():
         raise InputError(f"{path} is no folder; give one that datasets wrote with save_to_disk.")
+    for file in (*path.glob("*"), *path.glob("*/*")):
+        if not file.is_dir():
+            open_file(file).close()  # refuses pipes, which would keep the library waiting for ever
     try:
         return load_from_disk(str(path))
     except Exception as problem:  # damaged files raise almost anything
@@ -79,7 +128,7 @@ def _words(numbers: Sequence[int | None], names: Sequence[str]) -> list[str]:
     return ["" if number is None or number < 0 else names[number] for number in numbers]
 
 
-def _table(part: str, rows: Any, column: str) -> Table:
+def table_of(part: str, rows: Any, column: str) -> Table:
     """Classes by their names, whichever column they are in."""
     table = from_arrow(f"The part {part}", rows.with_format("arrow")[:])
     named = {
@@ -90,12 +139,12 @@ def _table(part: str, rows: Any, column: str) -> Table:
     cells = {**table.cells, **named}
     if part == "unlabeled":
         cells.pop(column, None)
-    return Table(table.title, cells, typed=True, notes=table.notes)
+    return replace(table, cells=cells)
 
 
 def _of_pictures(parts: Mapping[str, Any], column: str, pictures: str, flip: bool, name: str) -> Dataset:
     plain = {part: rows.with_format(None) for part, rows in parts.items()}
-    seen = {part: list(rows[pictures]) for part, rows in plain.items()}
+    seen = {part: pictures_in(part, rows, pictures) for part, rows in plain.items()}
     values, notes = stack_examples([example for examples in seen.values() for example in examples])
     ends = np.cumsum([len(examples) for examples in seen.values()])[:-1]
     x = dict(zip(seen, np.split(values, ends), strict=True))

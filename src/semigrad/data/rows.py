@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semigrad.data.cells import Cells, Table
+from semigrad.data.cells import Cells, Table, exact_words
 from semigrad.data.missing import is_missing
 from semigrad.data.table_files import check_names
 from semigrad.errors import InputError
@@ -50,6 +50,7 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
     if len(frame) == 0:
         raise InputError(f"{title} has no rows.")
     cells: dict[str, Cells] = {}
+    exact: dict[str, list[str]] = {}
     notes = []
     for given, name in zip(frame.columns, names, strict=True):
         column = frame[given]
@@ -62,7 +63,10 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
             cells[name] = cells_of(values.tolist())
         else:
             notes.append(f"the column {name!r} is left out: {column.dtype} is neither a number nor a text")
-    return Table(title, cells, typed=True, notes=tuple(notes))
+        found = cells.get(name)
+        if isinstance(found, np.ndarray) and (words := exact_words(found, values.tolist)) is not None:
+            exact[name] = words
+    return Table(title, cells, typed=True, notes=tuple(notes), exact=exact)
 
 
 def cells_of(values: list[Any]) -> Cells:

@@ -1,4 +1,4 @@
-"""Tables in files: CSV as Python's own reader reads it, Parquet through pyarrow, each as a `Table`."""
+"""Tables in CSV files, as Python's own reader reads them, each as a `Table`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from semigrad.data.cells import MISSING, Cells, Table, read_number
+from semigrad.data.cells import MISSING, Table, read_number
 from semigrad.errors import InputError
 from semigrad.reading import open_file, read_file
 
@@ -68,16 +65,21 @@ def read_records(path: Path) -> Records:
 
 def lines_of_csv(path: Path) -> int:
     """Its lines but the first, as quick as they can be read: about as many as there are rows."""
+    _check_size(path)
     with open_file(path) as file:
         return max(sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK), b"")) - 1, 0)
 
 
-def _text(path: Path) -> str:
-    if path.stat().st_size > MOST_BYTES:
+def _check_size(path: Path) -> None:
+    if (size := path.stat().st_size) > MOST_BYTES:
         raise InputError(
-            f"{path} has {path.stat().st_size / 1e9:.1f} GB, more than {MOST_BYTES / 1e9:.0f} GB as text. Save it as "
-            "Parquet or with numpy.savez, and use parquet:PATH or npz:PATH."
+            f"{path} has {size / 1e9:.1f} GB, more than {MOST_BYTES / 1e9:.0f} GB as text. Save it as Parquet or with "
+            "numpy.savez, and use parquet:PATH or npz:PATH."
         )
+
+
+def _text(path: Path) -> str:
+    _check_size(path)
     raw = read_file(path, MOST_BYTES)
     try:
         text = raw.decode("utf-8-sig")
@@ -135,66 +137,3 @@ def check_names(title: str, names: Sequence[str]) -> None:
         problems.append(f"{title} has more than one column called {', '.join(map(repr, twice[:5]))}. Rename them.")
     if problems:
         raise InputError(problems[:5])
-
-
-def rows_of_parquet(path: Path) -> int:
-    """By its last bytes alone."""
-    parquet = _pyarrow_parquet()
-    try:
-        with parquet.ParquetFile(path) as file:
-            return int(file.metadata.num_rows)
-    except Exception as problem:  # pyarrow's errors have no one class
-        raise InputError(f"{path} is not a readable Parquet file ({problem}).") from None
-
-
-def read_parquet(path: Path) -> Table:
-    """A table whose columns have types: numbers, yes or no, and texts; others are left out, and a note says so."""
-    parquet = _pyarrow_parquet()
-    try:
-        with parquet.ParquetFile(path) as file:
-            cells = file.metadata.num_rows * file.metadata.num_columns
-            content = file.read() if cells <= MOST_CELLS else None
-    except Exception as problem:  # pyarrow's errors have no one class
-        raise InputError(f"{path} is not a readable Parquet file ({str(problem).splitlines()[0]}).") from None
-    if content is None:
-        raise InputError(f"{path} has {cells:,} cells, more than {MOST_CELLS:,}. Leave out columns, or rows.")
-    if content.num_rows == 0:
-        raise InputError(f"{path} has no rows.")
-    return from_arrow(str(path), content)
-
-
-def from_arrow(title: str, content: Any) -> Table:
-    """The columns of a pyarrow table that are numbers or texts."""
-    check_names(title, content.column_names)
-    read = {name: _arrow_cells(content.column(name)) for name in content.column_names}
-    notes = tuple(
-        f"the column {name!r} is left out: {content.column(name).type} is neither a number nor a text"
-        for name, cells in read.items()
-        if cells is None
-    )
-    return Table(title, {name: cells for name, cells in read.items() if cells is not None}, typed=True, notes=notes)
-
-
-def _arrow_cells(column: Any) -> Cells | None:
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind):  # categories, whatever they are made of
-        values = column.cast(kind.value_type).to_pylist()
-        return ["" if value is None else str(value).strip() for value in values]
-    if types.is_boolean(kind):
-        column, kind = column.cast("uint8"), column.cast("uint8").type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
-        numbers: np.ndarray = column.cast("float64", safe=False).to_numpy()
-        return numbers
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return [(value or "").strip() for value in column.to_pylist()]
-    return None
-
-
-def _pyarrow_parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError("Parquet files need pyarrow. Install it with: pip install 'semigrad[tables]'") from None
-    return pyarrow.parquet

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 
-from semigrad.data.cells import MISSING, Table, as_word, read_number, words_in
+from semigrad.data.cells import MISSING, Table, read_number, words_in
 from semigrad.errors import InputError
 
 UNLABELED = MISSING | {"-1", "-1.0"}
@@ -78,10 +80,11 @@ def _cleaned(given: Mapping[str, Sequence[str]], title: str, column: str) -> dic
             f"{title}: the column {column!r} has numbers such as {broken[0]}; classes are words or whole numbers. A "
             "quantity has to be cut into classes first."
         )
-    spelled_once = all(len(set(words)) == len({numbers.get(text) for text in words}) for words in texts.values())
+    exact = {text: Decimal(text) for text in present}  # where float64 would round, two labels would be one
+    spelled_once = all(len(set(words)) == len({exact.get(text) for text in words}) for words in texts.values())
     if not spelled_once or not all(PLAIN.fullmatch(text) for text in present):
         return texts
-    plain = {text: as_word(float(text)) for text in present} | {"": ""}
+    plain = {text: str(int(number)) for text, number in exact.items()} | {"": ""}
     return {part: ["" if plain[text] == "-1" else plain[text] for text in words] for part, words in texts.items()}
 
 
@@ -92,10 +95,10 @@ def _in_order(classes: set[str]) -> tuple[str, ...]:
 
 def spelling_notes(classes: Sequence[str], column: str) -> tuple[str, ...]:
     """A note on classes that are one number in several spellings."""
-    spelled: dict[float, list[str]] = {}
+    spelled: dict[float | Decimal, list[str]] = {}
     for name in classes:
         if (number := read_number(name)) is not None:
-            spelled.setdefault(number, []).append(name)
+            spelled.setdefault(Decimal(name) if math.isfinite(number) else number, []).append(name)
     alike = [names for names in spelled.values() if len(names) > 1]
     if not alike:
         return ()

@@ -20,8 +20,9 @@ from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.cells import Table, joined, words_in
 from semigrad.data.columns import Columns, describe_columns
 from semigrad.data.dataset import Dataset, Outline, Request
+from semigrad.data.parquet_files import read_parquet, rows_of_parquet
 from semigrad.data.rows import table_of_rows
-from semigrad.data.table_files import lines_of_csv, read_csv, read_parquet, rows_of_parquet
+from semigrad.data.table_files import lines_of_csv, read_csv
 from semigrad.data.table_labels import Parts, class_numbers, spelling_notes
 from semigrad.errors import InputError, unknown
 
@@ -97,17 +98,24 @@ def find_label(table: Table, asked: str | None) -> str:
     """The column of labels: the one that is asked for, else the only one with a usual name."""
     if asked is not None:
         if asked not in table.cells:
-            raise InputError(f"{table.title}: {unknown('column', asked, table.cells)}")
+            raise InputError(f"{table.title}: {unknown('column', asked, table.cells)}{_advice(table)}")
         return asked
     usual = [name for name in table.cells if name.lower() in LABEL_NAMES]
     if len(usual) != 1:
         problem = f"more than one column that may hold labels ({', '.join(usual)})" if usual else "no column of labels"
         raise InputError(
             f"{table.title} has {problem}: expected one of {', '.join(LABEL_NAMES)}. Say which with --label COLUMN (in "
-            f"Python label='COLUMN'). Columns: {', '.join(list(table.cells)[:20])}."
-            + (" Separate columns by commas, semicolons or tabs." if len(table.cells) == 1 else "")
+            f"Python label='COLUMN'). Columns: {', '.join(list(table.cells)[:20]) or 'none'}." + _advice(table)
         )
     return usual[0]
+
+
+def _advice(table: Table) -> str:
+    """Where the labels may be, if there are hardly any columns: in those that could not be read, or in the same one."""
+    left = [note for note in table.notes if note.startswith("the column")]
+    if left:
+        return f" {left[0][0].upper()}{left[0][1:]}."
+    return " Separate columns by commas, semicolons or tabs." if len(table.cells) == 1 and not table.typed else ""
 
 
 def _divided(parts: Parts, label: str) -> tuple[Parts, tuple[str, ...]]:
@@ -175,8 +183,10 @@ class NewRows:
 
 def new_rows(columns: Columns, rows: Path | str | Mapping[str, Any] | Sequence[Mapping[str, Any]] | Any) -> NewRows:
     """New rows as the description that was kept with a model says: of a file that ends in .csv or .parquet, of
-    dictionaries, or of a DataFrame. Labels are not needed, and other columns are passed over."""
-    table = _read_file(Path(rows)) if isinstance(rows, str | os.PathLike) else table_of_rows(rows)
+    dictionaries, of a DataFrame, or of a `Table`. Labels are not needed, and other columns are passed over."""
+    if isinstance(rows, str | os.PathLike):
+        rows = _read_file(Path(rows))
+    table = rows if isinstance(rows, Table) else table_of_rows(rows)
     return NewRows(columns.features(table), _strangers(columns, table, "rows"))
 
 

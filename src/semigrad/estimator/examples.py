@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from semigrad.data.arrays import from_arrays, lost_digits
+from semigrad.data.cells import read_number
 from semigrad.data.dataset import Dataset
 from semigrad.data.given_arrays import as_examples
 from semigrad.errors import InputError
@@ -28,11 +29,34 @@ def read_examples(estimator: Any, X: Any, first: bool) -> np.ndarray:
 
 def _features(estimator: Any, X: Any, first: bool) -> np.ndarray:
     """Checked by scikit-learn, in its words."""
-    rows = validate_data(estimator, X, reset=first)
+    try:
+        rows = validate_data(estimator, X, reset=first)
+        rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows  # categories of pandas come as they are
+    except ValueError as error:
+        if not str(error).startswith("could not convert string to float") or (texts := _texts(X)) is None:
+            raise
+        column, text = texts
+        raise InputError(
+            f"X: the column {column!r} holds texts such as {text!r}, and rows are numbers here. Turn categories into "
+            "numbers first, for example with OneHotEncoder in a pipeline."
+        ) from error
     values = np.array(as_examples("X", rows))
     for note in lost_digits(rows, values) if first else ():
         warnings.warn(f"X: {note}.", UserWarning, stacklevel=4)
     return values
+
+
+def _texts(X: Any) -> tuple[Any, str] | None:
+    """The first column with a text that is no number, by its name or its number from 0; and that text."""
+    cells = np.asarray(X, object)
+    if cells.ndim != 2:
+        return None
+    names = list(getattr(X, "columns", range(cells.shape[1])))
+    for name, column in zip(names, cells.T, strict=True):
+        for cell in column.tolist():
+            if isinstance(cell, str) and read_number(cell.strip()) is None:
+                return name, cell
+    return None
 
 
 def _images(estimator: Any, X: Any, first: bool) -> np.ndarray:

@@ -191,6 +191,11 @@ class Store:
         write_whole(self._file(record.key, fingerprint), _lines({name: getattr(record, name) for name in FIELDS}))
 
     @property
+    def places(self) -> list[Path]:
+        """The folders that records were read from, or else the one for new ones."""
+        return [folder for folder in self._folders if folder.is_dir()] or [self.path]
+
+    @property
     def _folders(self) -> list[Path]:
         return [self.path] if self.shipped is None else [self.path, self.shipped]
 

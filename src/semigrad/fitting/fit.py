@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +78,6 @@ def record(plan: Plan, answers: dict[str, Answers], verdicts: dict[str, Verdict]
         "steps": plan.steps,
         "folds": plan.folds,
         "errors": {name: 100 * float(given.wrong.mean()) for name, given in answers.items()},
-        "verdicts": {name: {**dataclasses.asdict(v), "sentence": v.sentence} for name, v in verdicts.items()},
+        "verdicts": {name: verdict.to_dict() for name, verdict in verdicts.items()},
         "chosen": chosen,
     }

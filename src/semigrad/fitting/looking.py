@@ -24,6 +24,8 @@ LABELS_BEHIND = re.compile(r"@[0-9]+(\.[0-9]+)?%?$")
 
 def spec_of(given: str) -> str:
     """The data spec for what was given: itself where it names a source, else by what lies at the path."""
+    if not given:  # as a path, nothing is the folder where one is
+        raise InputError("The data are an empty word. Give a folder, a file, or data by name such as digits@40.")
     path = Path(given).expanduser()
     if given.partition(":")[0].partition("@")[0] in SOURCES and not path.exists():
         return given

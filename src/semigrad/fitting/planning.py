@@ -52,7 +52,8 @@ class Wish:
         """What is compared, labeled-only first."""
         shape = look.dataset.train.shape
         usual: str = layers_below(look.spec, None, None, look.dataset.outline)[0]["method"]["name"]
-        compared = CANDIDATES[kind_of(shape)] if self.method == AUTO and look.folds else (self.method or usual,)
+        asked = usual if self.method is None else self.method
+        compared = CANDIDATES[kind_of(shape)] if asked == AUTO and look.folds else (asked,)
         return tuple(dict.fromkeys((LABELED_ONLY, *(usual if name == AUTO else name for name in compared))))
 
     def description(self, look: Look) -> dict[str, Any]:

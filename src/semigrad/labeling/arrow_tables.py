@@ -5,19 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Mapping
-from pathlib import Path
+from decimal import Decimal
 from typing import Any
 
 from semigrad.data.cells import read_number
 from semigrad.data.tables import SPLIT
 from semigrad.errors import InputError
-
-
-def read(file: Path) -> Any:
-    """The whole of a Parquet file."""
-    import pyarrow.parquet
-
-    return pyarrow.parquet.read_table(file)
 
 
 def with_labels(content: Any, column: str, answered: Mapping[int, str]) -> Any:
@@ -91,7 +84,7 @@ def _value(answer: str, kind: Any, column: str) -> str | int | bool:
     number = read_number(answer)
     if number is None or not number.is_integer() or (truth and number not in (0, 1)):
         raise InputError(f"The column {column!r} holds {'0 and 1' if truth else 'whole numbers'}, and not {answer!r}.")
-    return bool(number) if truth else int(number)
+    return bool(number) if truth else int(Decimal(answer))
 
 
 def as_bytes(content: Any) -> bytes:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.data.cells import Table, words_in
-from semigrad.data.table_files import Records, from_arrow, read_csv, read_records
+from semigrad.data.parquet_files import read_as_it_is, read_parquet
+from semigrad.data.table_files import Records, read_csv, read_records
 from semigrad.data.table_labels import labels_in
 from semigrad.data.tables import SPLIT, find_label
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
@@ -55,7 +56,7 @@ def _merge(path: Path, answers: Answers, out: Path | None, label: str | None, en
 
 
 def _read(file: Path, ending: str) -> Table:
-    return read_csv(file) if ending == "csv" else from_arrow(str(file), arrow_tables.read(file))
+    return read_csv(file) if ending == "csv" else read_parquet(file)
 
 
 def _name(table: Table, row: int, several: bool) -> str:
@@ -98,7 +99,7 @@ def _filled(file: Path, column: str, answered: Answered, ending: str, more: Any 
         for row, answer in answered.items():
             records.rows[row][place] = answer
         return _csv_bytes(records, [_aligned(records.header, row) for row in more or []])
-    content = arrow_tables.with_labels(arrow_tables.read(file), column, answered)
+    content = arrow_tables.with_labels(read_as_it_is(file), column, answered)
     return arrow_tables.as_bytes(content if more is None else arrow_tables.above(content, column, more))
 
 
@@ -117,7 +118,7 @@ def _parted(file: Path, column: str, answered: Answered, ending: str) -> tuple[A
         kept = [row for row in range(len(records.rows)) if row not in answered]
         left = Records(records.separator, records.header, [records.rows[row] for row in kept], [])
         return taken, _csv_bytes(left, []) if kept else None
-    content = arrow_tables.read(file)
+    content = read_as_it_is(file)
     kept = [row for row in range(content.num_rows) if row not in answered]
     rest = arrow_tables.as_bytes(content.take(kept)) if kept else None
     return arrow_tables.taken(content, column, answered), rest

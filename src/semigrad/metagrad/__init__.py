@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Custom, Divergence, as_divergence
 from semigrad.core.ops import clip_to_simplex, onto_plane, project_to_simplex
 from semigrad.errors import InputError
+from semigrad.metagrad.batches import Rows, as_batch
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
     Mode,
@@ -72,7 +73,7 @@ class Options(TypedDict, total=False):
     mode: Mode  # of the network during the whole meta step: "eval", or "train", where passes share dropout masks
     inner: Inner  # Φ(p, q), one number a row; for others than squared error the rows of ŷ need not sum to one
     outer: Outer  # the labeled loss: `functools.partial(F.cross_entropy, label_smoothing=0.1)`, or any callable
-    target: Tensor | None  # what is adapted where it is not the network's own prediction: a host's (B_u, classes)
+    target: Rows | None  # what is adapted where it is not the network's own prediction: a host's (B_u, classes)
     parameters: Iterable[nn.Parameter] | None  # only these enter the product (the head, say): cheaper, and a part
     optimizer: torch.optim.Optimizer | None  # the learning rates of its groups count relative to the first group's
     check: (
@@ -82,9 +83,9 @@ class Options(TypedDict, total=False):
 
 def meta_pseudo_labels(
     net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    u: Tensor,
+    x: Rows,
+    y: Rows,
+    u: Rows,
     *,
     lr: float,
     beta: float | None = None,
@@ -97,7 +98,7 @@ def meta_pseudo_labels(
 
     net         any module that gives logits
     x, y        labeled batch (B_l, *shape); class numbers (B_l,) or soft rows (B_l, classes)
-    u           unlabeled batch (B_u, *shape)
+    u           unlabeled batch (B_u, *shape); arrays and lists become tensors as the network's parameters are
     lr, beta    learning rate α; meta learning rate β, None: equal to α
     scale       whether β is in Algorithm 2's scale or in Equation 11's, which carries α/B
     project     how the labels return to the simplex: "clip" (and renormalize), "euclidean", None
@@ -123,8 +124,8 @@ def meta_pseudo_labels(
     beta = lr if beta is None else beta
     check_rate("lr", lr)
     check_rate("beta", beta)
-    step = beta if scale == "printed" else lr * beta / len(u)
     with pose(net, x, y, u, lr=lr, **options) as problem:
+        step = beta if scale == "printed" else lr * beta / len(problem.u)
         if step == 0:  # what is not moved is not projected either: β = 0 leaves a host's targets to the bit
             with torch.no_grad():
                 return problem.predict(problem.parameters) if problem.target is None else problem.target.clone()
@@ -136,9 +137,9 @@ def meta_pseudo_labels(
 
 def meta_gradient(
     net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    u: Tensor,
+    x: Rows,
+    y: Rows,
+    u: Rows,
     *,
     lr: float,
     operator: ForwardMode | Unrolled | FiniteDifference = ForwardMode(),  # noqa: B008 (frozen)
@@ -158,31 +159,32 @@ def meta_gradient(
             "Lookahead predicts labels and has no gradient; use ForwardMode, FiniteDifference or Unrolled."
         )
     with pose(net, x, y, u, lr=lr, **options) as problem:
-        return lr / len(u) * operator.gradient(problem)
+        return lr / len(problem.u) * operator.gradient(problem)
 
 
 @contextlib.contextmanager
 def pose(
     net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    u: Tensor,
+    x: Rows,
+    y: Rows,
+    u: Rows,
     *,
     lr: float = 0.0,
     mode: Mode = "eval",
     inner: Inner = SQUARED_ERROR,
     outer: Outer = F.cross_entropy,
-    target: Tensor | None = None,
+    target: Rows | None = None,
     parameters: Iterable[nn.Parameter] | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     check: bool = True,
 ) -> Iterator[Problem]:
     """The meta step's problem, with the network in the right mode as long as it is open."""
     check_rate("lr", lr)
+    x, y, u = as_batch(net, "x", x), as_batch(net, "y", y), as_batch(net, "u", u)
     if len(x) == 0 or len(u) == 0:
         raise InputError(f"A meta step needs labeled and unlabeled examples; given: {len(x)} and {len(u)}.")
     rates = _relative_rates(net, parameters, optimizer)
-    target = None if target is None else target.detach()
+    target = None if target is None else as_batch(net, "target", target).detach()
     with undisturbed(net, mode, u.device) as masks:
         problem = Problem(net, x, y, u, as_divergence(inner), outer, target, lr, rates, masks, check)
         if not problem.parameters:

@@ -16,6 +16,7 @@ from torch.autograd.profiler import profile
 
 from semigrad.core.passes import synchronize
 from semigrad.metagrad import FiniteDifference, ForwardMode, Lookahead, Mode, Unrolled, pose
+from semigrad.metagrad.batches import Rows, as_batch
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 LOOKAHEAD_STEP = 1e-4
@@ -48,7 +49,7 @@ class Check:
         return "\n".join(lines)
 
 
-def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mode = "eval", show: bool = True) -> Check:
+def check_metagrad(net: nn.Module, x: Rows, y: Rows, u: Rows, *, mode: Mode = "eval", show: bool = True) -> Check:
     """Compare every operator with the double backward on this network and these batches, and print a small table.
 
     Errors are relative and of ∇ỹ, never of ŷ, where a wrong gradient would hide behind a small step. Raises
@@ -63,6 +64,7 @@ def check_metagrad(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, *, mode: Mod
     >>> [row.operator for row in check.rows], check.rows[1].error < 1e-10
     (['Unrolled', 'ForwardMode', 'FiniteDifference', 'Lookahead'], True)
     """
+    x, y, u = as_batch(net, "x", x), as_batch(net, "y", y), as_batch(net, "u", u)
     works = _works(net, x, y, u, mode)
     try:
         works["ForwardMode"]()

@@ -112,7 +112,7 @@ class Settings:
     resized_crop: bool = False
     """imagenet: random-resized crops, as the authors' code has it, instead of the paper's resize and random crop."""
     label: str | None = None
-    """csv and parquet: the column of labels; None: the one called label, class, target or y."""
+    """csv, parquet and huggingface: the column of labels; None: the one called label, class, target or y."""
     start_from: str | None = None
     """The folder of a finished run of the same network, whose weights are the initial ones; None: drawn by the seed."""
     pretrained: str | None = None

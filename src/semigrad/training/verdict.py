@@ -4,7 +4,7 @@ trained on."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class Verdict:
         """As it stands in a file."""
         figures = {name: float(written[name]) for name in ("labeled_only", "method", "difference", "half")}
         return cls(examples=int(written["examples"]), comparisons=int(written["comparisons"]), **figures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, with what follows from the figures."""
+        interval = [self.difference - self.half, self.difference + self.half]
+        return {**asdict(self), "interval": interval, "helped": self.helped, "sentence": self.sentence}
 
     @property
     def helped(self) -> bool | None:

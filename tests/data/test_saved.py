@@ -1,0 +1,128 @@
+"""Folders that the library `datasets` wrote, from the command line: looked at, trained on, asked about."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits, load_wine
+
+from semigrad.data import Dataset, open_dataset, outline_of, source_for
+from semigrad.data.dataset import UNSEEN, Outline
+from semigrad.errors import InputError
+from semigrad.run import configure
+from tests.small_runs import cli
+
+datasets = pytest.importorskip("datasets")
+
+DIGITS = load_digits()
+IMAGES = (DIGITS.images * 15.9).astype(np.uint8)
+QUICK = ("--steps", 4, "--threads", 1, "--no-report")
+
+
+def rows_of_pictures(start: int, end: int, known: bool = True) -> Any:
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=[*"abcdefghij"])})
+    labels = DIGITS.target[start:end].tolist() if known else [-1] * (end - start)
+    pictures = [Image.fromarray(image) for image in IMAGES[start:end]]
+    return datasets.Dataset.from_dict({"image": pictures, "label": labels}, features=features)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    parts = {"train": rows_of_pictures(0, 60), "unlabeled": rows_of_pictures(60, 160, known=False)}
+    datasets.DatasetDict(**parts, test=rows_of_pictures(160, 200)).save_to_disk(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    data = load_wine(as_frame=True)
+    labels = [["red", "white", "rose"][kind] if row % 4 == 0 else "" for row, kind in enumerate(data.target)]
+    frame = data.data.iloc[:, :3].assign(label=labels)
+    datasets.Dataset.from_pandas(frame).save_to_disk(tmp_path / "wine")
+    return tmp_path / "wine"
+
+
+def test_a_folder_is_recognized_and_looked_at(pictures: Path, table: Path, tmp_path: Path) -> None:
+    assert source_for(pictures) == source_for(table) == "huggingface"
+    assert outline_of("huggingface", pictures) == Outline((1, 8, 8), 160)
+    assert outline_of("huggingface", table) == Outline((1,), 178)
+    assert outline_of("huggingface", tmp_path) == UNSEEN
+    assert configure(f"huggingface:{pictures}").model_name == "small-conv"
+    assert configure(f"huggingface:{table}").model_name == "mlp"
+
+
+def test_what_is_read_is_what_python_reads(pictures: Path, table: Path) -> None:
+    for path, options in ((pictures, {}), (table, {"label": "label"})):
+        given, read = Dataset.from_huggingface(path, **options), open_dataset("huggingface", path, **options)
+        assert read.fingerprint == given.fingerprint
+        assert read.name == f"huggingface:{path.name}"
+
+
+def test_pictures_from_training_to_predictions(pictures: Path, tmp_path: Path, capsys: Any) -> None:
+    run, out = tmp_path / "run", tmp_path / "predictions.csv"
+    assert cli("train", f"huggingface:{pictures}", *QUICK, "--out", run) == 0
+    assert "test error" in capsys.readouterr().out
+    assert cli("evaluate", run) == 0
+    assert cli("predict", run, pictures, "--out", out) == 0
+    with out.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    names = [row[0] for row in rows]
+    assert names == [f"train {n}" for n in range(60)] + [f"unlabeled {n}" for n in range(100)] + [
+        f"test {n}" for n in range(40)
+    ]
+    Image.fromarray(IMAGES[7]).save(tmp_path / "7.png")
+    assert cli("predict", run, tmp_path / "7.png", "--out", tmp_path / "one.csv") == 0
+    with (tmp_path / "one.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1][1:] == rows[7][1:]  # the same picture in a file
+
+
+@pytest.mark.parametrize("source", ["pictures", "table"])
+def test_fit_and_doctor_take_the_folder(source: str, request: Any, tmp_path: Path, capsys: Any) -> None:
+    path, run = request.getfixturevalue(source), tmp_path / "run"
+    assert cli("fit", path, "--steps", 3, "--jobs", 1, "--out", run, "--no-report", "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["run"] == str(run)
+    assert cli("predict", run, path, "--out", tmp_path / "predictions.csv") == 0
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == (201 if source == "pictures" else 179)
+    assert cli("doctor", path) == 0
+    assert f"huggingface:{path.name}" in capsys.readouterr().out
+
+
+def test_a_table_is_asked_with_the_names_of_its_classes(table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert cli("train", f"huggingface:{table}", *QUICK, "--validation", 9, "--out", run) == 0
+    assert cli("predict", run, table, "--out", tmp_path / "saved.csv") == 0
+    datasets.load_from_disk(table).to_csv(tmp_path / "wine.csv")
+    assert cli("predict", run, tmp_path / "wine.csv", "--out", tmp_path / "plain.csv") == 0
+    saved, plain = ((tmp_path / name).read_text().splitlines() for name in ("saved.csv", "plain.csv"))
+    assert [line.partition(",")[2] for line in saved] == [line.partition(",")[2] for line in plain]
+
+
+@pytest.mark.timeout(60)
+def test_what_is_wrong_with_a_folder_is_one_sentence(pictures: Path, table: Path, tmp_path: Path, capsys: Any) -> None:
+    assert cli("train", f"huggingface:{tmp_path}", *QUICK) == 2
+    assert "is no data set that datasets wrote with save_to_disk" in capsys.readouterr().err
+    assert cli("train", f"huggingface:{pictures}", "--image-size", 32, *QUICK) == 2
+    assert "'huggingface' has no image_size; only folder and imagenet take it" in capsys.readouterr().err
+    assert cli("train", f"huggingface:{table}", "--label", "lable", *QUICK) == 2
+    assert "There is no column 'lable'. Did you mean 'label'?" in capsys.readouterr().err
+    state = table / "state.json"
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(InputError, match="it is no regular file"):
+        open_dataset("huggingface", table)
+
+
+def test_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
+    rows = {"image": [{"bytes": b"no picture", "path": None}] * 4, "label": [0, 1, 0, 1]}
+    broken = datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())
+    broken.save_to_disk(tmp_path / "saved")
+    with pytest.raises(InputError, match=r"The part train: a picture in the column 'image' cannot be read \("):
+        open_dataset("huggingface", tmp_path / "saved")
+    assert outline_of("huggingface", tmp_path / "saved") == UNSEEN
