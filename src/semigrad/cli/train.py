@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 USAGE = "semigrad train DATA [options]"
 DESCRIPTION = """Train on DATA: digits@40, cifar10@4000, svhn@1000, folder:PATH, csv:PATH, npz:PATH,
-huggingface:PATH, imagenet:PATH@10% ... (see `semigrad list data`). Options of a method: semigrad train --method NAME --help"""
+huggingface:PATH, imagenet:PATH@10% ... (see `semigrad list data`). Options of a method:
+semigrad train --method NAME --help"""
 
 
 @dataclass(frozen=True)
