@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +120,33 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(pictures: Path, table: Path
         open_dataset("huggingface", table)
 
 
-def test_a_picture_that_cannot_be_read(tmp_path: Path) -> None:
-    rows = {"image": [{"bytes": b"no picture", "path": None}] * 4, "label": [0, 1, 0, 1]}
-    broken = datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())
-    broken.save_to_disk(tmp_path / "saved")
-    with pytest.raises(InputError, match=r"The part train: a picture in the column 'image' cannot be read \("):
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"bytes": b"no picture", "path": None}, "no known picture format"),
+        ({"bytes": EPS, "path": "one.png"}, "no known picture format"),  # Pillow would start Ghostscript
+        ({"bytes": None, "path": "https://localhost:1/one.png"}, "not a file"),  # the library would fetch it
+        ({"bytes": None, "path": None}, "not a file"),
+        (None, "there is none"),
+    ],
+    ids=["rubbish", "eps", "elsewhere", "empty", "none"],
+)
+def test_a_picture_that_cannot_be_read(value: Any, why: str) -> None:
+    sentence = f"The part train: picture 0 in the column 'image' cannot be read ({why})"
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        Dataset.from_huggingface(with_picture(value))
+
+
+def test_nor_is_one_in_a_folder(tmp_path: Path) -> None:
+    with_picture({"bytes": EPS, "path": None}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(InputError, match="no known picture format"):
         open_dataset("huggingface", tmp_path / "saved")
     assert outline_of("huggingface", tmp_path / "saved") == UNSEEN
+
+
+def with_picture(value: Any) -> Any:
+    rows = {"image": [value, {"bytes": b"no picture", "path": None}], "label": [0, 1]}
+    return datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())

@@ -3,6 +3,7 @@ loading script is run."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL.Image import Image as PicturePixels
 
+from semigrad.data import pictures
 from semigrad.data.cells import Table
 from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.given import parts_of, stack_examples
@@ -31,13 +34,13 @@ def huggingface_dataset(given: Any, label: Any, image: str | None, flip: bool, n
         raise InputError(f"The data set has the parts {', '.join(parts)}; expected train, and unlabeled or test.")
     features = parts["train"].features
     column = _label(features, None if label is None else str(label))
-    pictures = image or picture_column(features)
-    if pictures is None:
+    shown = image or picture_column(features)
+    if shown is None:
         tables = {part: table_of(part, rows, column) for part, rows in parts.items()}
         return from_tables(name, Parts(**tables), column, _names(features[column]))
-    if pictures not in features:
-        raise InputError(f"The data set: {unknown('column', pictures, features)}")
-    return _of_pictures(parts, column, pictures, flip, name)
+    if shown not in features:
+        raise InputError(f"The data set: {unknown('column', shown, features)}")
+    return _of_pictures(parts, column, shown, flip, name)
 
 
 def outline_at(path: Path) -> Outline:
@@ -74,13 +77,29 @@ def picture_column(features: Mapping[str, Any]) -> str | None:
     return next((key for key, kind in features.items() if type(kind).__name__ == "Image"), None)
 
 
-def pictures_in(part: str, rows: Any, column: str) -> list[Any]:
-    """All of them, open."""
-    try:
-        return list(rows.with_format(None)[column])
-    except Exception as problem:  # a damaged picture raises almost anything
-        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
-        raise InputError(f"The part {part}: a picture in the column {column!r} cannot be read ({reason}).") from None
+def pictures_in(part: str, rows: Any, column: str) -> list[PicturePixels]:
+    """All of them, decoded here: the library would open any format that Pillow has, some of which start programs, and
+    fetch those that are somewhere else."""
+    kind = rows.features[column]
+    found = []
+    for number, value in enumerate(rows.cast_column(column, type(kind)(decode=False)).with_format(None)[column]):
+        try:
+            image = pictures.as_it_is(_source(value))
+            found.append(image.convert(kind.mode) if kind.mode else image)
+        except Exception as problem:  # a damaged picture raises almost anything
+            reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+            raise InputError(
+                f"The part {part}: picture {number} in the column {column!r} cannot be read ({reason})."
+            ) from None
+    return found
+
+
+def _source(value: Any) -> str | io.BytesIO:
+    """Bytes of a picture file, or where it is on this machine."""
+    if not isinstance(value, Mapping):
+        raise TypeError("there is none")
+    content, path = value.get("bytes"), value.get("path")
+    return io.BytesIO(content) if content is not None else str(path)
 
 
 def _read(path: Path) -> Any:
@@ -142,9 +161,9 @@ def table_of(part: str, rows: Any, column: str) -> Table:
     return replace(table, cells=cells)
 
 
-def _of_pictures(parts: Mapping[str, Any], column: str, pictures: str, flip: bool, name: str) -> Dataset:
+def _of_pictures(parts: Mapping[str, Any], column: str, shown: str, flip: bool, name: str) -> Dataset:
     plain = {part: rows.with_format(None) for part, rows in parts.items()}
-    seen = {part: pictures_in(part, rows, pictures) for part, rows in plain.items()}
+    seen = {part: pictures_in(part, rows, shown) for part, rows in plain.items()}
     values, notes = stack_examples([example for examples in seen.values() for example in examples])
     ends = np.cumsum([len(examples) for examples in seen.values()])[:-1]
     x = dict(zip(seen, np.split(values, ends), strict=True))

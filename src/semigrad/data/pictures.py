@@ -106,6 +106,13 @@ def decode(path: str | BinaryIO, gray: bool = False, enough: int | None = None) 
             return upright(image, gray)
 
 
+def as_it_is(path: str | BinaryIO) -> Image.Image:
+    """The picture in a file, upright, with the pixels that it has."""
+    with _opened(path) as image:
+        image.load()
+        return ImageOps.exif_transpose(image)
+
+
 def upright(image: Image.Image, gray: bool) -> Image.Image:
     """The picture, turned in place as its camera was held, as 8-bit gray or RGB."""
     ImageOps.exif_transpose(image, in_place=True)
