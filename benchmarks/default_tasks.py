@@ -1,4 +1,4 @@
-"""The tasks that defaults are tried on: pictures and tables, many classes and few, balanced and not."""
+"""What defaults are tried on, pictures and tables, many classes and few, balanced and not; and beside which methods."""
 
 from __future__ import annotations
 
@@ -9,13 +9,36 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from semigrad import configure
 from semigrad.data.opening import open_data
 from semigrad.data.places import data_root
 from semigrad.experiments.realistic import ANIMALS
 from semigrad.settings.recipes import Layer
+
+BASELINE, DEFAULT = "supervised", "default"
+ROWS: dict[str, Layer] = {
+    BASELINE: {"method": "supervised"},
+    DEFAULT: {},
+    "meta-gradient": {"method": "meta-gradient"},
+    "meta-match": {"method": "meta-match"},
+    "fixmatch": {"method": "fixmatch"},
+    "fixmatch, threshold 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
+    "mean-teacher": {"method": "mean-teacher"},
+    "vat+ent": {"method": "vat+ent"},
+    "pi-model": {"method": "pi-model"},
+}
+BUDGETS = ("short", "long")
+
+TABLES = ("wine", "breast cancer", "digits as a table", "moons")
+SCIKIT_LEARN: dict[str, Callable[[], Any]] = {
+    "SelfTrainingClassifier": lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000)),
+    "LabelSpreading": lambda: LabelSpreading(kernel="knn", n_neighbors=7),
+}
+"""What scikit-learn has for tables, on standardized columns."""
 
 
 @dataclass(frozen=True)

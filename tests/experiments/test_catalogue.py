@@ -268,6 +268,8 @@ def test_the_ablation_turns_meta_and_mixup_on_and_off():
                 assert cell.run.method_name == "supervised"
             elif cell.row == "Meta-Match":
                 assert cell.run.method == MetaMatch()  # as by default
+            elif cell.row == "FixMatch":  # beside them
+                assert cell.run.method_name == "fixmatch"
             else:
                 method = cell.run.to_dict()["method"]
                 assert (method["meta"], method["mixup"]) == ("Meta" in cell.row, "Mix-Up" in cell.row)

@@ -111,7 +111,7 @@ def table3() -> Plan:
 
 
 def table4() -> Plan:
-    rows = (*rows_of(TABLE4), NO_META_STEP, STRONG, META_MATCH)
+    rows = (*rows_of(TABLE4), NO_META_STEP, STRONG, META_MATCH, FIXMATCH)
     notes = (_NOTE, _NO_META_STEP_NOTE, _STRONG_NOTE, _META_MATCH_NOTE)
     return Plan.of(SEEDS, rows_on(rows, images(SVHN, CIFAR10)), notes)
 

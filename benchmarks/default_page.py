@@ -1,0 +1,147 @@
+"""The page of `benchmarks.defaults`, from its records alone."""
+
+from __future__ import annotations
+
+import statistics
+from typing import get_args
+
+from benchmarks.default_records import Measured, Part, Verdict, gain, values, verdict
+from benchmarks.default_tasks import BASELINE, BUDGETS, DEFAULT, ROWS, SCIKIT_LEARN, TABLES, TASKS
+
+from semigrad.core.statistics import summarize
+
+Place = tuple[str, str]  # task and budget
+ABOUT = (
+    "mean over the seeds; behind it the paired difference to labeled-only training with the same steps, network and "
+    "optimizer, with its 95 % interval (Student's t). Every method has its default fields but those that are named. "
+    "Worse and better: the interval leaves 0 out. By chance one interval in forty does so on either side."
+)
+HEADS: dict[Part, tuple[str, str]] = {
+    "test": ("The default beside labeled-only", "`python benchmarks/defaults.py`: test error"),
+    "validation": (
+        "What the default was chosen by",
+        "`python benchmarks/defaults.py --part validation`: error on labels that were held out, seeds that are in no "
+        "other table,",
+    ),
+}
+
+
+def markdown(part: Part, known: Measured) -> str:
+    """Counts, the default on every task, then all methods."""
+    rows = [row for row in ROWS if row != BASELINE and any(cell.row == row for cell in known)]
+    places = sorted(
+        {(cell.task, cell.budget) for cell in known}, key=lambda p: (list(TASKS).index(p[0]), BUDGETS.index(p[1]))
+    )
+    parts = [
+        counts(known, places, rows), defaults(known, places, rows), everything(known, places, rows),
+        beside_tables(known), seconds(known, places, rows), tasks(),
+    ]  # fmt: skip
+    title, what = HEADS[part]
+    lines = [f"# {title}", "", f"{what} of the last step in per cent, {ABOUT}"]
+    for part in parts:
+        lines += ["", *part] if part else []
+    return "\n".join(lines) + "\n"
+
+
+def counts(known: Measured, places: list[Place], rows: list[str]) -> list[str]:
+    """How often each method was worse than labeled-only, level and better."""
+    words = get_args(Verdict)
+    lines = [f"| method | {' | '.join(words)} | of tasks and budgets |", "| --- | ---: | ---: | ---: | ---: |"]
+    for row in rows:
+        verdicts = [verdict(gain(known, *place, row)) for place in places]
+        found = [verdicts.count(word) for word in words]
+        lines.append(f"| {row} | {' | '.join(map(str, found))} | {sum(found)} |")
+    return lines
+
+
+def defaults(known: Measured, places: list[Place], rows: list[str]) -> list[str]:
+    """Labeled-only, the default and the best of the others on every task."""
+    lines = [
+        "## The default on every task",
+        "",
+        "| task | steps | seeds | labeled-only | default | difference | best other | its error | seconds | default's |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: |",
+    ]
+    for task, budget in places:
+        own = {row: summarize(list(values(known, task, budget, row).values())) for row in (BASELINE, *rows)}
+        others = {row: found.mean for row, found in own.items() if found and row not in (BASELINE, DEFAULT)}
+        best = min(others, key=others.__getitem__, default="")
+        times = (median_seconds(known, task, budget, row) for row in (BASELINE, DEFAULT))
+        base = own[BASELINE]
+        cells = [
+            f"{task}{'*' if TASKS[task].chosen_on else ''}", str(TASKS[task].steps[BUDGETS.index(budget)]),
+            str(base.seeds if base else 0), str(base or ""), str(own.get(DEFAULT) or ""),
+            str(gain(known, task, budget, DEFAULT) or ""), best, str(own[best] if best else ""),
+            *("" if time is None else f"{time:.0f}" for time in times),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return [
+        *lines,
+        "",
+        "\\* the default was chosen with validation errors of this task among others; the rest confirm it. Best other: "
+        "the lowest mean of the other methods on the test part, which is what nobody knows beforehand. Seconds are "
+        "medians of a run beside another one, two at a time on two cores.",
+    ]
+
+
+def everything(known: Measured, places: list[Place], rows: list[str]) -> list[str]:
+    """Every method on every task."""
+    lines = ["## All methods", "", f"| task | steps | labeled-only | {' | '.join(rows)} |"]
+    lines.append("| --- | ---: | ---: |" + " ---: |" * len(rows))
+    for task, budget in places:
+        steps = TASKS[task].steps[BUDGETS.index(budget)]
+        cells = [cell_text(known, task, budget, row) for row in (BASELINE, *rows)]
+        lines.append(f"| {task} | {steps} | {' | '.join(cells)} |")
+    return lines
+
+
+def cell_text(known: Measured, task: str, budget: str, row: str) -> str:
+    found, own = gain(known, task, budget, row), values(known, task, budget, row)
+    text = f"{statistics.mean(own.values()):.1f}" if own else ""
+    told = row != BASELINE and found is not None and found.seeds > 1
+    return f"{text} ({found.mean:+.1f} ± {found.half:.1f})" if told and found else text
+
+
+def beside_tables(known: Measured) -> list[str]:
+    """Tables beside scikit-learn's."""
+    there = [task for task in TABLES if any(values(known, task, "long", row) for row in SCIKIT_LEARN)]
+    if not there:
+        return []
+    lines = ["## Tables beside scikit-learn", "", f"| | {' | '.join(there)} |", "| --- |" + " ---: |" * len(there)]
+    for row in (BASELINE, DEFAULT, *SCIKIT_LEARN):
+        cells = [str(summarize(list(values(known, task, "long", row).values())) or "") for task in there]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return [
+        *lines,
+        "",
+        "The same labels and test rows; ours with the longer budget, scikit-learn's on standardized columns.",
+    ]
+
+
+def seconds(known: Measured, places: list[Place], rows: list[str]) -> list[str]:
+    """How long a run takes, relative to labeled-only: medians over seeds, then over tasks and budgets."""
+    lines = ["## Time", "", "| method | times the seconds of labeled-only |", "| --- | ---: |"]
+    for row in rows:
+        pairs = [tuple(median_seconds(known, *place, name) for name in (row, BASELINE)) for place in places]
+        ratios = [ours / base for ours, base in pairs if ours is not None and base]
+        lines.append(f"| {row} | {statistics.median(ratios):.1f} |" if ratios else f"| {row} | |")
+    return [
+        *lines,
+        "",
+        "Medians over seeds, then over tasks and budgets, two runs at a time on two cores, other work included.",
+    ]
+
+
+def median_seconds(known: Measured, task: str, budget: str, row: str) -> float | None:
+    found = [each for each in values(known, task, budget, row, "seconds").values() if each is not None]
+    return statistics.median(found) if found else None
+
+
+def tasks() -> list[str]:
+    return [
+        "## The tasks",
+        "",
+        "| task | what |",
+        "| --- | --- |",
+        *(f"| {name} | {task.what} |" for name, task in TASKS.items()),
+    ]

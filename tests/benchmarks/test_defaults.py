@@ -1,0 +1,88 @@
+"""The suite of defaults: equal terms for every row, and what its page says of what was measured."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from benchmarks.default_page import counts, markdown
+from benchmarks.default_records import RECORDS, Cell, Measured, gain, read, verdict, write
+from benchmarks.default_tasks import BASELINE, BUDGETS, DEFAULT, ROWS, TASKS
+from benchmarks.defaults import Options, key_of, wanted
+
+from semigrad.methods import Supervised
+
+
+def measured(**errors: list[float]) -> Measured:
+    """Errors of rows on one task, seed by seed."""
+    return {
+        Cell("wine", "long", row, seed): {"key": f"{row}{seed}", "error": error, "seconds": 1.0 + (row == DEFAULT)}
+        for row, each in errors.items()
+        for seed, error in enumerate(each)
+    }
+
+
+def test_rows_of_a_task_differ_in_their_method_alone(tmp_path):
+    options = Options(tasks=("wine", "moons", "digits@20"), seeds=2, out=tmp_path)
+    runs = dict(wanted(options))
+    assert len(runs) == 3 * len(BUDGETS) * 2 * len(ROWS)
+    for cell, run in runs.items():
+        baseline = runs[dataclasses.replace(cell, row=BASELINE)]
+        assert dataclasses.replace(run, method=baseline.method) == baseline
+        assert run.validation == 0
+    assert {type(run.method) for cell, run in runs.items() if cell.row == BASELINE} == {Supervised}
+
+
+def test_validation_has_seeds_of_its_own_and_holds_labels_out(tmp_path):
+    test, held = (dict(wanted(Options(tasks=("wine",), part=part, out=tmp_path))) for part in ("test", "validation"))
+    assert not {run.seed for run in test.values()} & {run.seed for run in held.values()}
+    assert all(run.validation == TASKS["wine"].held_out for run in held.values())
+
+
+def test_a_key_does_not_depend_on_where_the_data_lie(tmp_path):
+    here, there = (dict(wanted(Options(tasks=("moons",), seeds=1, out=tmp_path / name))) for name in ("a", "b"))
+    assert {cell: key_of(cell, run) for cell, run in here.items()} == {
+        cell: key_of(cell, run) for cell, run in there.items()
+    }
+    assert all(here[cell].data != there[cell].data for cell in here)
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ([8.0, 9.1, 7.9], "better"),  # differences -2.0, -1.9, -2.1
+        ([12.0, 13.1, 11.9], "worse"),
+        ([8.0, 13.0, 10.5], "level"),
+        ([8.0], None),
+    ],
+)
+def test_a_verdict_is_that_of_the_interval(errors, said):
+    known = measured(supervised=[10.0, 11.0, 10.0], default=errors)
+    assert verdict(gain(known, "wine", "long", DEFAULT)) == said
+    (line,) = [line for line in counts(known, [("wine", "long")], [DEFAULT]) if line.startswith(f"| {DEFAULT}")]
+    numbers = [int(word) for word in line.strip("| ").split(" | ")[1:]]
+    assert numbers == [said == "worse", said == "level", said == "better", said is not None]
+
+
+def test_the_page_names_default_best_other_and_seconds():
+    known = measured(
+        supervised=[10.0, 11.0, 10.0], default=[8.0, 9.1, 7.9], fixmatch=[7.0, 7.0, 7.0], **{"pi-model": [9.0] * 3}
+    )
+    (line,) = [line for line in markdown("test", known).splitlines() if line.startswith("| wine*")]
+    assert line == "| wine* | 800 | 3 | 10.33 ± 0.58 | 8.33 ± 0.67 | -2.00 ± 0.25 | fixmatch | 7.00 ± 0.00 | 1 | 2 |"
+
+
+def test_records_are_read_as_they_were_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(RECORDS, "test", tmp_path / "defaults.json")
+    known = measured(supervised=[10.0], default=[9.0])
+    assert read("test") == {}
+    write("test", known)
+    assert read("test") == known
+
+
+@pytest.mark.parametrize("part", RECORDS)
+def test_the_page_is_that_of_the_records(part):
+    page = RECORDS[part].with_suffix(".md")
+    assert page.exists() is RECORDS[part].exists()
+    if page.exists():
+        assert page.read_text() == markdown(part, read(part))
