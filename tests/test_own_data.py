@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.own_data import KEPT, MAKERS, THEIRS, Options, main, page
+from benchmarks.own_data import FIT, KEPT, MAKERS, THEIRS, Options, beside_the_best, main, page
 
+from semigrad.errors import InputError
 from semigrad.fitting.looking import look_at
 
 
@@ -48,6 +49,33 @@ def test_what_is_on_record_is_not_measured_again(tmp_path, capsys):
     told = (tmp_path / "own.md").read_text()
     errors = [record["error"] for record in records.values() if record["row"] == THEIRS[1]]
     assert f"| {THEIRS[1]} | {np.mean(errors):.2f} ± {np.std(errors, ddof=1):.2f} |" in told
+
+
+def test_what_is_not_known_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path))
+    with pytest.raises(InputError) as caught:
+        main(Options(data=("wine", "beer"), rows=("fit",), kept=tmp_path / "own.json"))
+    assert ["no data set 'beer'" in caught.value.problems[0], "no row 'fit'" in caught.value.problems[1]] == [True] * 2
+    with pytest.raises(InputError, match=r"is not there. Leave it out with --data wine,breast_cancer,digits\.$"):
+        main(Options(kept=tmp_path / "own.json"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_says_where_others_are_better():
+    errors = {
+        ("wine", FIT): [4.0, 6.0], ("wine", THEIRS[0]): [9.0, 9.0], ("wine", THEIRS[3]): [3.0, 4.0],
+        ("digits", FIT): [5.0, 5.0], ("digits", THEIRS[1]): [7.0, 7.0], ("digits", THEIRS[2]): [0.0],
+    }  # fmt: skip
+    records = [
+        {"data": data, "row": row, "seed": seed, "error": error}
+        for (data, row), found in errors.items()
+        for seed, error in enumerate(found)
+    ]
+    assert beside_the_best(records) == [
+        f"- wine: `semigrad fit` makes more mistakes than {THEIRS[3]}, +1.50 ± 6.35 points over 2 seeds",
+        f"- digits: `semigrad fit` makes fewer mistakes than {THEIRS[1]}, -2.00 ± 0.00 points over 2 seeds",
+    ]
+    assert beside_the_best([record for record in records if record["row"] != FIT]) == []
 
 
 @pytest.mark.skipif(not KEPT.exists(), reason="nothing is on record yet")

@@ -105,7 +105,8 @@ def test_a_table_model_takes_a_file_a_frame_a_row_and_rows(fruit_run):
     answers = model.predict(file)
     assert answers.shape == (120,)
     frame = pandas.read_csv(file)
-    for same in (str(file), frame, frame[["color", "size"]], frame.to_dict("records")):
+    columns = {"color": frame["color"].tolist(), "size": frame["size"].to_numpy()}
+    for same in (str(file), frame, frame[["color", "size"]], frame.to_dict("records"), columns, dict(frame)):
         assert model.predict(same).tolist() == answers.tolist()
     row = frame.iloc[5].to_dict()
     assert model.predict(row).tolist() == [answers[5]]
@@ -113,7 +114,9 @@ def test_a_table_model_takes_a_file_a_frame_a_row_and_rows(fruit_run):
     for wrong, sentence in {
         "given: NoneType": None,
         "lacks the column 'size'": {"color": "red"},
-        "has no pictures": fruit_run.parent / "run" / "checkpoints",
+        "do not have as many rows each: color 1, size 2": {"color": ["red"], "size": [1, 2]},
+        "^The table of rows lacks the column 'color'": {"size": [1.0]},
+        "without pictures, and the model is asked about a table": fruit_run.parent / "run" / "checkpoints",
         "is asked about a table": [{"size": 1, "color": "red"}, 3],
         "examples of 2, and the model takes 5": [[1, 2]],
         "not pictures": Image.new("L", (4, 4)),

@@ -62,7 +62,7 @@ def test_a_model_that_learned_is_right(stripes_run, capsys):
     [
         ("nothing.png", "does not exist"),
         ("text.txt", "asked about a picture or several"),
-        ("empty", "has no pictures"),
+        ("empty", "empty is a folder without pictures.\n"),
         ("all-broken", "None of them can be read"),
         ("broken.npz", "not a readable .npz"),
         ("other.npz", "'x' is missing"),
@@ -83,10 +83,19 @@ def test_what_cannot_be_answered(digits_run, tmp_path, capsys, path, sentence):
     assert "Traceback" not in shown
 
 
-def test_a_place_that_cannot_be_written(wine_run, tmp_path, capsys):
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_asked(wine_run, tmp_path, capsys, monkeypatch):
     np.save(tmp_path / "x.npy", np.zeros((2, 13)))
-    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "no" / "such.csv") == 2
+    monkeypatch.setattr("semigrad.cli.predict.write_answers", lambda *given: pytest.fail("asked"))
+    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "x.npy" / "such.csv") == 2
     assert "Cannot write" in capsys.readouterr().err
+    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path) == 2
+    assert f"{tmp_path} is a folder. Give the file for the answers" in capsys.readouterr().err
+
+
+def test_folders_for_the_answers_are_made(wine_run, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 13)))
+    assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "new" / "place" / "answers.csv") == 0
+    assert len(table((tmp_path / "new" / "place" / "answers.csv").read_text())) == 2
 
 
 def test_rows_of_a_table(tmp_path, capsys):

@@ -263,6 +263,11 @@ FLOATS = [f"{number}.5" for number in range(60)]
         ("x,y\n1e39,0\n1,1\n", "first '1e39' in line 2"),
         (many("x", [*FLOATS[:-1], "oops"]), "1 cells that are no numbers among 60 .*'oops' in line 61. Put them"),
         (many("x", [cell.replace(".", ",") for cell in FLOATS]), "such as '0,5' in line 2. Write numbers with a point"),
+        (many("x", ["0,5", "1,5", "2,5"]), "3 cells .* such as '0,5' in line 2. Write numbers with a point"),
+        (many("x", ["1", "2,5", ""]), "1 cells .* such as '2,5' in line 3. Write numbers with a point, and no comma"),
+        (many("x", [f"{n}.234,5" for n in range(60)]), "such as '0.234,5' in line 2. Write numbers with a point"),
+        ("x,y\n1,none\n2,dent\n", r"of one class, 'dent' \(none means unlabeled: give that class another name\)"),
+        ("x,split,y\n1,train,a\n2,train,b\n3,test,None\n", r"first line 4 \(None means unlabeled: give that class"),
         ("x,split,y\n1,train,0\n2,val,1\n", "'split' says 'val' in line 3; allowed are train and test"),
         ("x,split,y\n1,test,0\n2,test,1\n", "says test in every row"),
         ("x,split,y\n1,train,0\n2,train,1\n3,test,\n", "1 test rows have no label in 'y', first line 4"),
@@ -363,6 +368,14 @@ def test_missing_labels_among_texts_are_no_class(tmp_path: Path) -> None:
         found = open_dataset("csv", write(tmp_path / "m.csv", ["x", "label"], rows))
         assert found.classes == ("a", "b")
         assert (found.labels == -1).sum() == 10
+        told = [f"in the column 'label' {word!r} (10 rows) means unlabeled: write another word where it is a class"]
+        assert list(found.notes) == ([] if word == "-1.0" else told)
+
+
+def test_words_with_a_comma_are_categories(tmp_path: Path) -> None:
+    data = text(tmp_path, many("x", ["red, blue", "1,5", "red", "1,5"]))
+    assert data.columns is not None
+    assert data.columns.feature_names == ["x=1,5", "x=red", "x=red, blue"]
 
 
 def test_the_split_may_have_a_capital(tmp_path: Path) -> None:

@@ -65,8 +65,9 @@ class Classifier:
     def predict_proba(self, x: Any) -> np.ndarray:
         """(N, classes) probabilities for N examples: an array or tensor of features (N, D) or of images, uint8 or
         floats in [0, 1]; the path of a picture, of a folder of them or of an array (.npy, .npz with x), a list of paths
-        of pictures, an open PIL image or a list of them. For a model of a table the path of another, a DataFrame, a row
-        as a dictionary or a list of rows; a category that no training row had counts as none, with a warning."""
+        of pictures, an open PIL image or a list of them. For a model of a table the path of another, a DataFrame, a
+        dictionary of columns, a row as a dictionary or a list of rows; a category that no training row had counts as
+        none, with a warning."""
         found = []
         for part in self.parts(x):
             if part.lost:

@@ -193,7 +193,7 @@ def write_onnx(run: Path, model: Classifier, out: Path) -> Answers:
 
 
 def write_torch_export(run: Path, model: Classifier, out: Path) -> Answers:
-    """One .pt2 file for torch.export.load, with classes.json among its extra files."""
+    """One .pt2 file for torch.export.load, with description.json among its extra files."""
     whole, x = graph(model)
     with quietly():
         program = torch.export.export(whole, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},), strict=False)

@@ -67,7 +67,10 @@ def _all(x: Any, kind: Any) -> bool:
 def allowed(form: Form) -> str:
     """What the model can be asked about, in words."""
     if form.columns is not None:
-        return "a table (.csv, .parquet, a DataFrame), a row as a dictionary or a list of them, or an array of features"
+        return (
+            "a table (.csv, .parquet, a DataFrame, a dictionary of columns), a row as a dictionary or a list of them, "
+            "or an array of features"
+        )
     if len(form.shape) == 1:
         return f"an array of {form.shape[0]} features a row, or a file that holds one (.npy, .npz with x)"
     return "a picture or several (a path, a folder, an open PIL image), or an array of images (also .npy, .npz with x)"
@@ -81,7 +84,8 @@ def from_path(path: Path, form: Form) -> Iterator[Part]:
     if path.is_dir():
         files, _ = find(path)
         if not files:
-            raise InputError(f"{path} has no pictures.")
+            needs = f", and the model is asked about {allowed(form)}" if len(form.shape) == 1 else ""
+            raise InputError(f"{path} is a folder without pictures{needs}.")
         return from_pictures(files, form, path)
     if not path.is_file():
         raise InputError(f"{path} {'is no file and no folder' if path.exists() else 'does not exist'}.")

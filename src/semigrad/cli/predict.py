@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.classifier.classifier import is_model, load
-    from semigrad.folder.files import check_writable, write_whole
+    from semigrad.folder.files import check_writable, make_folder, write_whole
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -64,9 +64,12 @@ def main(words: Sequence[str]) -> int:
     else:
         if options.out.exists() and options.path.exists() and options.out.samefile(options.path):
             raise InputError(f"{options.out} is what is asked about. Choose another place for the answers.")
+        if options.out.is_dir():
+            raise InputError(f"{options.out} is a folder. Give the file for the answers, {options.out}/answers.csv.")
         check_writable([options.out.parent])
         answers = io.StringIO(newline="")  # a file from before stays until there are all answers
         tally = write_answers(model, options.path, answers)
+        make_folder(options.out.parent)
         write_whole(options.out, answers.getvalue().encode())
         counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
         print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")

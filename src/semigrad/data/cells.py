@@ -21,8 +21,8 @@ LARGEST = float(np.finfo(np.float32).max)
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 EVERY_WHOLE = 2.0**53
 """Below it, float64 holds every whole number."""
-COMMAS = re.compile(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?")
-"""3,5 and 1,234: what the comma means differs from country to country."""
+COMMAS = re.compile(r"[-+]?(?=[0-9.]*,)[0-9]+([.,][0-9]+)+")
+"""3,5 and 1,234 and 1.234,5: what the comma means differs from country to country."""
 _INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
 
 

@@ -156,12 +156,14 @@ def _describe(table: Table, name: str, cells: Cells, notes: list[str]) -> Column
 
 
 def _holds_numbers(table: Table, name: str, cells: list[str]) -> bool:
-    """Whether texts are all numbers, or missing. Many numbers with a few texts among them are a mistake to know of."""
+    """Whether texts are all numbers, or missing. Many numbers with a few texts among them are a mistake to know of, and
+    so are numbers with a comma, however few: each would be a category of its own."""
     _, strange = table.sorted_out(name)
-    if not strange or len(set(cells)) <= ALWAYS_ALLOWED:
-        return not strange
+    if not strange:
+        return True
     commas = [row for row in strange if COMMAS.fullmatch(cells[row])]
-    if 2 * (len(strange) - len(commas)) > len(cells):
+    words, few = len(strange) - len(commas), len(set(cells)) <= ALWAYS_ALLOWED
+    if 2 * words > len(cells) or (few and words):
         return False
     first = (commas or strange)[0]
     advice = "Write numbers with a point, and no comma" if commas else "Put them right, or leave them empty (missing)"

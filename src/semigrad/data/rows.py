@@ -21,16 +21,16 @@ def is_frame(given: Any) -> bool:
 
 
 def table_of_rows(rows: Any) -> Table:
-    """A DataFrame, or dictionaries with the same keys."""
+    """A DataFrame, a dictionary of columns, a row as a dictionary, or several with the same keys."""
     if is_frame(rows):
         return table_of_frame(rows)
     if isinstance(rows, Mapping):
-        rows = [rows]
+        rows = _rows_of_columns(rows) if rows and all(map(_is_column, rows.values())) else [rows]
     rows = list(rows) if isinstance(rows, Iterable) else []
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise InputError(
-            "New rows are a file that ends in .csv or .parquet, a DataFrame, or a list of dictionaries whose keys are "
-            "the names of the columns."
+            "New rows are a file that ends in .csv or .parquet, a DataFrame, a dictionary of columns, or a list of "
+            "dictionaries whose keys are the names of the columns."
         )
     names = list(rows[0])
     strange = [number for number, row in enumerate(rows) if {*row} != {*names}]
@@ -40,7 +40,21 @@ def table_of_rows(rows: Any) -> Table:
             "every row the same keys, None for what is missing."
         )
     cells = {str(name): cells_of([row[name] for row in rows]) for name in names}
-    return Table("The rows", cells, typed=False)
+    return Table("The table of rows", cells, typed=False)
+
+
+def _is_column(cells: Any) -> bool:
+    """Whether it holds the cells of several rows: a list, an array, a Series."""
+    return hasattr(cells, "__len__") and not isinstance(cells, str | bytes | Mapping) and getattr(cells, "ndim", 1) == 1
+
+
+def _rows_of_columns(columns: Mapping[Any, Any]) -> list[dict[Any, Any]]:
+    lengths = {name: len(cells) for name, cells in columns.items()}
+    if len({*lengths.values()}) > 1:
+        told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise InputError(f"The columns do not have as many rows each: {told}. Give each the same number.")
+    lists = (cells.tolist() if hasattr(cells, "tolist") else cells for cells in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -48,17 +49,39 @@ def class_numbers(
     given |= {} if parts.test is None else {"test": words_in(parts.test, column)}
     words = _cleaned(given, title, column)
     labels, test = words["train"], words.get("test", [])
-    _check_classes(title, column, labels, "-1" in given["train"])
+    _check_classes(title, column, labels, _hint(given["train"]))
     if parts.test is not None and "" in test:
         raise InputError(
             f"{parts.test.title}: {test.count(''):,} test rows have no label in {column!r}, first "
-            f"{parts.test.place(test.index(''))}. Give their labels, or leave them out of the test part."
+            f"{parts.test.place(test.index(''))}{_hint(given['test'])}. Give their labels, or leave them out of the "
+            "test part."
         )
     classes = tuple(names) if names is not None else _in_order({*labels, *test} - {""})
     number = {name: position for position, name in enumerate(classes)} | {"": -1}
     more = 0 if parts.unlabeled is None else len(parts.unlabeled)
     train = np.array([number[word] for word in labels] + more * [-1])
     return train, None if parts.test is None else np.array([number[word] for word in test]), classes
+
+
+def words_for_none(words: Sequence[str]) -> dict[str, int]:
+    """What stands for no label in a column although it is a word, and in how many rows."""
+    return Counter(word for word in words if word and word.lower() in UNLABELED)
+
+
+def _hint(words: Sequence[str]) -> str:
+    """Words that somebody may have meant as a class, for the end of a sentence."""
+    found = ", ".join(words_for_none(words))
+    return f" ({found} means unlabeled: give that class another name)" if found else ""
+
+
+def unlabeled_notes(words: Sequence[str], column: str) -> tuple[str, ...]:
+    """A note on words that are no label here, and are a class elsewhere: a part without a defect, a country. Nobody
+    calls a class -1."""
+    found = {word: count for word, count in words_for_none(words).items() if read_number(word) != -1}
+    if not found:
+        return ()
+    named = ", ".join(f"{word!r} ({count:,} rows)" for word, count in found.items())
+    return (f"in the column {column!r} {named} means unlabeled: write another word where it is a class",)
 
 
 def labels_in(words: Sequence[str], title: str, column: str) -> list[str]:
@@ -106,11 +129,10 @@ def spelling_notes(classes: Sequence[str], column: str) -> tuple[str, ...]:
     return (f"{named} in the column {column!r} are different classes: write them alike if they are one",)
 
 
-def _check_classes(title: str, column: str, labels: Sequence[str], negative: bool) -> None:
+def _check_classes(title: str, column: str, labels: Sequence[str], hint: str) -> None:
     known = [label for label in labels if label]
     if (count := len(set(known))) < 2:
         found = f"of one class, {known[0]!r}" if known else "empty"
-        hint = " (-1 means unlabeled: give that class another name)" if negative else ""
         raise InputError(
             f"{title}: the labels in the column {column!r} are {found}{hint}. At least two classes are needed."
         )

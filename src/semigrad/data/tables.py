@@ -23,7 +23,7 @@ from semigrad.data.dataset import Dataset, Outline, Request
 from semigrad.data.parquet_files import read_parquet, rows_of_parquet
 from semigrad.data.rows import table_of_rows
 from semigrad.data.table_files import lines_of_csv, read_csv
-from semigrad.data.table_labels import Parts, class_numbers, spelling_notes
+from semigrad.data.table_labels import Parts, class_numbers, spelling_notes, unlabeled_notes
 from semigrad.errors import InputError, unknown
 
 LABEL_NAMES = ("label", "class", "target", "y")
@@ -85,7 +85,8 @@ def from_tables(name: str, parts: Parts, label: str | None = None, class_names: 
     train = joined(plain["train"], plain["unlabeled"]) if "unlabeled" in plain else plain["train"]
     columns, notes = describe_columns(train, column)
     features, test = columns.features(train), columns.features(plain["test"]) if "test" in plain else None
-    notes += (*spelling_notes(classes, column), *_coarse(columns, train, features))
+    notes += (*unlabeled_notes(words_in(parts.train, column), column), *spelling_notes(classes, column))
+    notes += _coarse(columns, train, features)
     notes += _strangers(columns, plain["test"], "test rows") if "test" in plain else ()
     known = dict.fromkeys([*train.notes, *(plain["test"].notes if "test" in plain else ()), *notes])
     names = [table.place(row) for table in (train, *([plain["test"]] if "test" in plain else []))
