@@ -58,6 +58,7 @@ from semigrad.training.training import Training
 from semigrad.training.work import Work
 
 REFERENCE, MATRICES = "reference", "matrix product"
+PRODUCTS = 10  # in a turn: one alone takes milliseconds, and a case of long steps has few rounds
 ROWS: dict[str, dict[str, Any]] = {
     "labeled-only": {"name": "supervised"},
     "finite difference": {"name": "meta-gradient", "operator": "finite-difference"},
@@ -202,13 +203,14 @@ def _cpuinfo() -> list[str]:
 
 
 def measure_case(case: Case, options: Options) -> dict[str, Any]:
-    works = {MATRICES: matrix_product(), REFERENCE: reference_step(case)}
+    product = matrix_product()
+    works = {MATRICES: lambda: [product() for _ in range(PRODUCTS)], REFERENCE: reference_step(case)}
     works |= {name: own_step(case, name) for name in case.rows}
     multiplications = {name: count(work) / steps_of(name) for name, work in works.items() if name != MATRICES}
     # no rounds that do not count: the steps whose work was counted were slow ones already
     times = in_turns(works, options.seconds, CLOCKS[options.clock], max(options.fewest, 2), warm=0)
     times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
-    rate = FLOP / Spread.of(times[MATRICES]).median
+    rate = PRODUCTS * FLOP / Spread.of(times[MATRICES]).median
     relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
     rows = {}
     for name, multiplied in multiplications.items():
