@@ -2,17 +2,22 @@
 parts of a batch, activations computed again and compiling save. Beside every time is the cost model's, and how far off
 it is.
 
-    python -m benchmarks.growth [--axes batch,classes] [--seconds 20] [--smallest]
+    python -m benchmarks.growth [--axes batch,classes] [--seconds 12] [--resume] [--smallest]
 
-Every row is measured in fresh processes, on one thread each, on random images of 32 x 32, with the default method. Time
-is the median over rounds in which a matrix product takes its turn, by whose rate the model predicts
+Every row is measured once, however many tables it stands in, and written as soon as it is there; what an earlier call
+of the same code on the same machine has measured stays beside it, and `--resume` does not measure it again. On two
+cores all of them take about ten minutes: a quarter of a minute most, a minute the widest, the largest and the compiled.
+
+A row has fresh processes, one thread each, random images of 32 x 32 and the default method. Time is the median over
+rounds in which a matrix product takes its turn, by whose rate the model predicts
 (`experiments.cost`); memory is what `benchmarks.memory` counts of a step, and beside it what the process held at most.
 Run it on a machine that does nothing else. Last it says which two constants would have predicted these times best; a
-test holds the model to the times on record."""
+test holds the model to the times on record (`tests/benchmarks/test_growth.py`), once there are some."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import socket
@@ -34,11 +39,14 @@ from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
+from semigrad.errors import InputError
 from semigrad.experiments.cost import EFFICIENCY, SECONDS_A_LAYER, work_of_step
 from semigrad.folder import keeping
+from semigrad.folder.files import write_whole
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import Positive
+from semigrad.training.facts import source
 from semigrad.training.joining import meet
 from semigrad.training.setup import set_up
 from semigrad.training.threads import processor_threads
@@ -84,8 +92,10 @@ class Options:
 
     axes: tuple[Literal["batch", "parameters", "classes", "unlabeled", "processes", "saving"], ...] = tuple(AXES)
     """What grows."""
-    seconds: Positive = 20.0
+    seconds: Positive = 12.0
     """How long the rounds of a row go on; at least five are made."""
+    resume: bool = False
+    """Leave the rows alone that have been measured."""
     smallest: bool = False
     """Only the first row of each axis, to see that it runs."""
     out: Path = Path("docs/results/growth.json")
@@ -93,18 +103,32 @@ class Options:
 
 
 def main(options: Options) -> int:
-    found: dict[str, Any] = {"machine": machine_words(), "axes": {}}
-    for axis in options.axes:
-        rows = dict(list(AXES[axis].items())[: 1 if options.smallest else None])
-        found["axes"][axis] = {name: measured(row, options.seconds) for name, row in rows.items()}
-        print("\n".join(table(axis, found["axes"][axis])), flush=True)
+    machine = f"{machine_words()}, code {source()}"
+    before = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    axes: dict[str, dict[str, Any]] = before["axes"] if before.get("machine") == machine else {}
+    every = [figures for rows in axes.values() for figures in rows.values()] if options.resume else []
+    known = {Row(**figures["row"]): figures for figures in every}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print("With {:.2f} of the rate and {:.1e} s a layer the model would be closest.".format(*fitted(found["axes"])))
+    failed = []
+    for axis in options.axes:
+        for name, row in list(AXES[axis].items())[: 1 if options.smallest else None]:
+            try:
+                known[row] = known.get(row) or measured(row, options.seconds)
+            except InputError as error:  # without a compiler, say; the others can be measured all the same
+                failed.append(str(error))
+                continue
+            axes.setdefault(axis, {})[name] = known[row]
+            write({"machine": machine, "axes": axes}, options.out)
+        print("\n".join(table(axis, axes.get(axis, {}))), flush=True)
+    print("\n".join([*closest(axes), *failed]))
+    return 1 if failed else 0
+
+
+def write(found: dict[str, Any], out: Path) -> None:
     lines = ["# How a step grows", "", f"`python -m benchmarks.growth`: {found['machine']}.", ""]
     lines += [line for axis, rows in found["axes"].items() for line in table(axis, rows)]
-    options.out.with_suffix(".md").write_text("\n".join([*lines, ""]), "utf-8")
-    return 0
+    write_whole(out, json.dumps(found, indent=1).encode() + b"\n")  # a call that is ended leaves what there was
+    write_whole(out.with_suffix(".md"), "\n".join([*lines, ""]).encode())
 
 
 def table(axis: str, rows: dict[str, Any]) -> list[str]:
@@ -134,10 +158,18 @@ def predicted(row: dict[str, Any], efficiency: float = EFFICIENCY, layer: float 
 
 
 def plain(axes: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that the model is about: one process, nothing saved."""
-    rows = [row for rows in axes.values() for row in rows.values()]
+    """The rows that the model is about, each once: one process, nothing saved."""
+    rows = {Row(**row["row"]): row for rows in axes.values() for row in rows.values()}
     saving = ("processes", "accumulate", "checkpoint_activations", "compile")
-    return [row for row in rows if all(row["row"][name] == getattr(BASE, name) for name in saving)]
+    return [row for row in rows.values() if all(row["row"][name] == getattr(BASE, name) for name in saving)]
+
+
+def closest(axes: dict[str, dict[str, Any]]) -> list[str]:
+    """A line on the constants that would have predicted best, where there are rows enough to tell two from each
+    other."""
+    if len(plain(axes)) < 3:
+        return []
+    return ["With {:.2f} of the rate and {:.1e} s a layer the model would be closest.".format(*fitted(axes))]
 
 
 def fitted(axes: dict[str, dict[str, Any]]) -> tuple[float, float]:
@@ -146,7 +178,7 @@ def fitted(axes: dict[str, dict[str, Any]]) -> tuple[float, float]:
     work = np.array([[row["multiplications"] / row["rate"], row["layers"]] for row in rows])
     times = np.array([row["seconds"]["median"] for row in rows])
     (slowness, layer), _ = nnls(work / times[:, None], np.ones(len(rows)))
-    return float(1 / slowness), float(layer)
+    return float(1 / slowness) if slowness else math.inf, float(layer)
 
 
 # --- one row ---
@@ -165,7 +197,7 @@ def measured(row: Row, seconds: float) -> dict[str, Any]:
     ]
     said = [process.communicate()[0] for process in started]
     if any(process.returncode for process in started):
-        raise SystemExit(f"A row could not be measured: {row}")
+        raise InputError(f"A row could not be measured: {row}")
     content: dict[str, Any] = json.loads(said[0])
     return content
 
@@ -193,7 +225,7 @@ def print_row(row: Row, seconds: float) -> int:
         first = time.perf_counter() - started
         works = {"step": lambda: training.one_step(next(batches)), "matrices": matrix_product()}
         rounds = rounds_in(works["step"], seconds, processes.largest)
-        times = in_turns(works, 0, CLOCKS["wall"], fewest=rounds)
+        times = in_turns(works, 0, CLOCKS["wall"], fewest=rounds, warm=0)  # two steps were taken already
         peak = peak_of(lambda: training.one_step(next(batches)))
     if processes.first:
         work = work_of_step(run, SHAPE, len(dataset.classes))

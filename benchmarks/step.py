@@ -1,14 +1,19 @@
 """What a step costs: against a plain transcription of Algorithm 2 on the same work, and against the arithmetic in it.
 
     make bench
-    python -m benchmarks.step [--cases digits] [--seconds 60] [--threads 2] [--clock processor]
+    python -m benchmarks.step [--cases digits] [--parts step,profile] [--threads 2] [--clock processor]
+    python -m benchmarks.step --resume [--minutes 5]     # what is missing, some of it at a time
 
 Every row of a case takes its turn in every round. A ratio is the median over rounds of the row's time to the
 reference's in the same round, with the middle half of them; "limit" is the step's time as a multiple of what its
 multiplications would take at the rate of a large float32 matrix product, measured in the same rounds. A step is the
-whole of it: batch and augmentation, loss, backward pass, optimizer. Also measured: feeding, peak memory, and a command
-from the shell to its result. Written as JSON and as tables, with the targets that were set beforehand; what an earlier
-call has measured stays beside what this one measures, so that it can be done in pieces."""
+whole of it: batch and augmentation, loss, backward pass, optimizer. Also measured: feeding, peak memory, a command from
+the shell to its result, and where the time of a step goes (`benchmarks.profiled`).
+
+Every case of a part is a piece. Pieces are written as soon as they are there, as JSON and as tables with the targets
+that were set beforehand; what an earlier call of the same code on the same machine has measured stays beside them. On
+two cores at 100 GFLOP/s all of them take about a quarter of an hour, and Conv-Large with a batch of 128, the longest,
+7 minutes."""
 
 from __future__ import annotations
 
@@ -20,15 +25,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from benchmarks.memory import peak_of
+from benchmarks.profiled import shares_of
 from benchmarks.reference import Reference, batch_of
 from benchmarks.step_tables import TABLES, heading
 from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product, ratios
@@ -41,19 +47,23 @@ from semigrad.data import album
 from semigrad.data.dataset import DRAWS, Dataset, InMemory
 from semigrad.data.opening import open_data
 from semigrad.folder import keeping
+from semigrad.folder.files import write_whole
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, Positive
+from semigrad.training.facts import source
 from semigrad.training.setup import set_up
 from semigrad.training.threads import processor_threads
 from semigrad.training.training import Training
 from semigrad.training.work import Work
 
 REFERENCE, MATRICES = "reference", "matrix product"
+PRODUCTS = 10  # in a turn: one alone takes milliseconds, and a case of long steps has few rounds
 ROWS: dict[str, dict[str, Any]] = {
     "labeled-only": {"name": "supervised"},
     "finite difference": {"name": "meta-gradient", "operator": "finite-difference"},
     "forward mode": {"name": "meta-gradient"},
+    "forward mode, contiguous tensors": {"name": "meta-gradient"},
     "lookahead": {"name": "meta-gradient", "operator": "lookahead"},
     "lookahead, last 3 layers, 1/4 of the labels": {
         "name": "meta-gradient",
@@ -63,6 +73,10 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "forward mode, every 4th step": {"name": "meta-gradient", "meta_every": 4},
 }
+CONTIGUOUS = "forward mode, contiguous tensors"
+"""Which format is quicker is the network's matter and the machine's: this row to the one above it."""
+AIMED_AT = ("finite difference", "forward mode", "lookahead", "lookahead, last 3 layers, 1/4 of the labels")
+"""Rows that have a target: all that a step of half a minute is measured for."""
 PICTURES, SHAPE, SIDE = 64, (500, 375), 64  # JPEG files, their width and height, what they are brought to
 
 
@@ -73,6 +87,8 @@ class Case:
     data: str
     model: str
     batch: int
+    rows: tuple[str, ...] = tuple(ROWS)
+    only_timed: bool = False  # where memory and profile take minutes, and are those of a smaller batch but for its size
 
     def run(self, method: dict[str, Any]) -> Run:
         """A run that stays at one learning rate, small enough for any of the rows."""
@@ -82,8 +98,8 @@ class Case:
 
 
 CASES = {
-    "conv-large-32": Case("cifar10@4000", "conv-large", 32),
-    "conv-large-128": Case("cifar10@4000", "conv-large", 128),
+    "conv-large-32": Case("cifar10@4000", "conv-large", 32, ("labeled-only", *AIMED_AT, CONTIGUOUS)),
+    "conv-large-128": Case("cifar10@4000", "conv-large", 128, AIMED_AT, only_timed=True),
     "compact-conv": Case("svhn@1000", "compact-conv", 64),
     "digits": Case("digits@40", "small-conv", 64),
 }
@@ -95,39 +111,72 @@ class Options:
 
     cases: tuple[Literal["conv-large-32", "conv-large-128", "compact-conv", "digits"], ...] = tuple(CASES)
     """Networks and batches whose steps are measured."""
-    parts: tuple[Literal["step", "feeding", "memory", "command"], ...] = ("step", "feeding", "memory", "command")
+    parts: tuple[Literal["step", "feeding", "memory", "command", "profile"], ...] = (
+        "step", "feeding", "memory", "command", "profile",
+    )  # fmt: skip
     """What is measured."""
-    seconds: Positive = 120.0
+    seconds: Positive = 60.0
     """How long the rounds of one case go on."""
-    fewest: Count = 5
-    """Rounds that are made however long they take."""
+    fewest: Count = 3
+    """Rounds that are made however long they take, two at least."""
     threads: Count = 2
     """Threads of the processor."""
     clock: Literal["wall", "processor"] = "wall"
     """Time that passes, or, where others work on the machine too, what this process has used of it."""
+    resume: bool = False
+    """Leave the pieces alone that this code has measured on this machine before."""
+    minutes: Positive | None = None
+    """After so many no further piece is begun; --resume goes on there."""
     out: Path = Path("docs/results/speed.json")
     """Where the figures go; the tables go beside it, as .md."""
 
 
+Piece = Callable[[], dict[str, Any]]
+
+
 def main(options: Options) -> int:
-    parts: dict[str, Callable[[Options], Any]] = {
-        "step": lambda given: {name: measure_case(CASES[name], given) for name in given.cases},
-        "feeding": measure_feeding,
-        "memory": lambda given: {name: measure_memory(name, given.threads) for name in given.cases},
-        "command": lambda given: measure_command(given.threads),
-    }
     found: dict[str, Any] = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
     if found.get("machine") != machine(options):
         found = {"machine": machine(options)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    for part in options.parts:
+    end = float("inf") if options.minutes is None else time.perf_counter() + 60 * options.minutes
+    left = []
+    for part, name, piece in pieces(options):
+        if options.resume and name in found.get(part, {}):
+            continue
+        if time.perf_counter() > end:
+            left.append(f"{part} of {name}")
+            continue
         with processor_threads(options.threads):
-            found[part] = {**found.get(part, {}), **parts[part](options)}
-        print("\n".join(TABLES[part](found[part])), flush=True)
-        options.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    lines = [line for part, rows in TABLES.items() if part in found for line in rows(found[part])]
-    options.out.with_suffix(".md").write_text("\n".join([*heading(found["machine"]), *lines, ""]), "utf-8")
+            measured = {name: piece()}
+        found[part] = {**found.get(part, {}), **measured}
+        print("\n".join(TABLES[part](measured)), flush=True)
+        write(found, options.out)
+    if left:
+        print(f"Left for another call, with --resume: {', '.join(left)}.")
     return 0
+
+
+def pieces(options: Options) -> Iterator[tuple[str, str, Piece]]:
+    """Part, name and work of all that was asked for, one after the other."""
+    cases = {name: CASES[name] for name in options.cases}
+    light = {name: case for name, case in cases.items() if not case.only_timed}
+    parts: dict[str, dict[str, Piece]] = {
+        "step": {name: partial(measure_case, case, options) for name, case in cases.items()},
+        "feeding": {name: partial(measure_feeding, given, options) for name, given in FEEDING.items()},
+        "memory": {name: partial(measure_memory, name, options.threads) for name in light},
+        "command": {" ".join(COMMAND): partial(measure_command, options.threads)},
+        "profile": {name: partial(measure_profile, case) for name, case in light.items()},
+    }
+    for part in options.parts:
+        for name, piece in parts[part].items():
+            yield part, name, piece
+
+
+def write(found: dict[str, Any], out: Path) -> None:
+    lines = [line for part, rows in TABLES.items() if part in found for line in rows(found[part])]
+    write_whole(out, json.dumps(found, indent=1).encode() + b"\n")  # a call that is ended leaves what there was
+    write_whole(out.with_suffix(".md"), "\n".join([*heading(found["machine"]), *lines, ""]).encode())
 
 
 def processor() -> str:
@@ -142,7 +191,7 @@ def machine_words() -> str:
 
 def machine(options: Options) -> dict[str, Any]:
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    return {"processor": processor(), "threads": options.threads, "clock": options.clock, **versions}
+    return {"processor": processor(), "threads": options.threads, "clock": options.clock, **versions, "code": source()}
 
 
 def _cpuinfo() -> list[str]:
@@ -154,12 +203,14 @@ def _cpuinfo() -> list[str]:
 
 
 def measure_case(case: Case, options: Options) -> dict[str, Any]:
-    works = {MATRICES: matrix_product(), REFERENCE: reference_step(case)}
-    works |= {name: own_step(case, method) for name, method in ROWS.items()}
+    product = matrix_product()
+    works = {MATRICES: lambda: [product() for _ in range(PRODUCTS)], REFERENCE: reference_step(case)}
+    works |= {name: own_step(case, name) for name in case.rows}
     multiplications = {name: count(work) / steps_of(name) for name, work in works.items() if name != MATRICES}
-    times = in_turns(works, options.seconds, CLOCKS[options.clock], options.fewest)
+    # no rounds that do not count: the steps whose work was counted were slow ones already
+    times = in_turns(works, options.seconds, CLOCKS[options.clock], max(options.fewest, 2), warm=0)
     times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
-    rate = FLOP / Spread.of(times[MATRICES]).median
+    rate = PRODUCTS * FLOP / Spread.of(times[MATRICES]).median
     relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
     rows = {}
     for name, multiplied in multiplications.items():
@@ -187,14 +238,17 @@ def count(work: Callable[[], object]) -> int:
     return int(counted.multiplications)
 
 
-def own_step(case: Case, method: dict[str, Any]) -> Callable[[], object]:
-    run = case.run(method)
+def own_step(case: Case, row: str) -> Callable[[], object]:
+    run = case.run(ROWS[row])
     setup = set_up(run, "cpu", data_of(case.data))
     training = Training(run, setup, keeping.InMemory(), Execution())
     batches = training.batches()
+    if row == CONTIGUOUS:
+        training.step.to(memory_format=torch.contiguous_format)
+        batches = (batch.map(torch.Tensor.contiguous) for batch in batches)  # they decide as much as the weights do
 
     def work() -> None:
-        for _ in range(method.get("meta_every", 1)):
+        for _ in range(steps_of(row)):
             training.one_step(next(batches))
 
     return work
@@ -240,18 +294,12 @@ def as_pictures(dataset: Dataset) -> np.ndarray:
 # --- feeding ---
 
 
-def measure_feeding(options: Options) -> dict[str, Any]:
+Feeding = Callable[[], tuple[int, Callable[[], object], Callable[[], object]]]
+
+
+def measure_feeding(given: Feeding, options: Options) -> dict[str, Any]:
+    examples, plain, ours = given()
     clock = CLOCKS["processor"]  # reading takes threads: what counts is what is used of all cores
-    return {
-        "CIFAR-10, cropped and mirrored": _feeding(cifar_batches(), options, clock),
-        f"JPEG files of {SHAPE[0]} x {SHAPE[1]}, brought to {SIDE} x {SIDE}": _feeding(jpeg_files(), options, clock),
-    }
-
-
-def _feeding(
-    given: tuple[int, Callable[[], object], Callable[[], object]], options: Options, clock: Callable[[], float]
-) -> dict[str, Any]:
-    examples, plain, ours = given
     times = in_turns({"plain": plain, "ours": ours}, options.seconds / 4, clock)
     each = {name: dataclasses.asdict(Spread.of(measured).times(1 / examples)) for name, measured in times.items()}
     return {"seconds per image": each, "to plain": dataclasses.asdict(ratios(times, "plain")["ours"])}
@@ -291,13 +339,19 @@ def jpeg_files() -> tuple[int, Callable[[], object], Callable[[], object]]:
     return PICTURES, plain, ours
 
 
+FEEDING: dict[str, Feeding] = {
+    "CIFAR-10, cropped and mirrored": cifar_batches,
+    f"JPEG files of {SHAPE[0]} x {SHAPE[1]}, brought to {SIDE} x {SIDE}": jpeg_files,
+}
+
+
 # --- memory ---
 
 
 def measure_memory(case: str, threads: int) -> dict[str, Any]:
     """The most that steps take beyond what stands there before them, each row in a process of its own."""
     rows = {}
-    for name in (REFERENCE, *ROWS):
+    for name in (REFERENCE, *CASES[case].rows):
         words = [sys.executable, "-m", "benchmarks.step", "peak", case, name, str(threads)]
         rows[name] = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     return {name: {"bytes": taken, "to reference": taken / rows[REFERENCE]} for name, taken in rows.items()}
@@ -306,7 +360,7 @@ def measure_memory(case: str, threads: int) -> dict[str, Any]:
 def print_peak(case: str, row: str, threads: str) -> int:
     """Of a step, as `benchmarks.memory` counts it."""
     with processor_threads(int(threads)):
-        work = reference_step(CASES[case]) if row == REFERENCE else own_step(CASES[case], ROWS[row])
+        work = reference_step(CASES[case]) if row == REFERENCE else own_step(CASES[case], row)
         work()  # what is allocated once: the optimizer's memory
         print(peak_of(work))
     return 0
@@ -314,14 +368,16 @@ def print_peak(case: str, row: str, threads: str) -> int:
 
 # --- a command ---
 
+COMMAND = ("train", "digits@40")
+
 
 def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
-    """`semigrad train digits@40` from the shell to its last word, against its steps alone."""
+    """From the shell to its last word, against its steps alone."""
     whole, steps = [], []
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
-            words = ["train", "digits@40", "--out", str(out), "--threads", str(threads)]
+            words = [*COMMAND, "--out", str(out), "--threads", str(threads)]
             started = time.perf_counter()
             subprocess.run([sys.executable, "-m", "semigrad", *words], check=True, capture_output=True)
             whole.append(time.perf_counter() - started)
@@ -331,6 +387,15 @@ def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
         "of steps": dataclasses.asdict(Spread.of(steps)),
         "to steps": dataclasses.asdict(Spread.of([w / s for w, s in zip(whole, steps, strict=True)])),
     }
+
+
+# --- where time goes ---
+
+
+def measure_profile(case: Case) -> dict[str, Any]:
+    """Of the plain transcription and of every row with a target: shares of kinds of operations, and their calls."""
+    works = {REFERENCE: reference_step(case)} | {name: own_step(case, name) for name in AIMED_AT}
+    return {name: shares_of(work) for name, work in works.items()}
 
 
 if __name__ == "__main__":

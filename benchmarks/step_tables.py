@@ -20,6 +20,7 @@ TARGETS: dict[str, dict[str, float]] = {
 
 def heading(found: dict[str, Any]) -> list[str]:
     words = f"{found['processor']}, {found['threads']} threads, torch {found['torch']}, {found['clock']} time"
+    words += f", code {found['code']}"
     return ["# The cost of a step", "", f"`make bench`: {words}. Medians, and the middle half of all rounds.", ""]
 
 
@@ -48,16 +49,37 @@ def feeding_table(found: dict[str, Any]) -> list[str]:
 
 def memory_table(found: dict[str, Any]) -> list[str]:
     lines = ["", "| peak memory of a step | " + " | ".join(found) + " | target |", "| --- " * (2 + len(found)) + "|"]
-    for name in next(iter(found.values())):
-        cells = [f"{case[name]['bytes'] / 2**20:.0f} MiB ({case[name]['to reference']:.2f})" for case in found.values()]
+    for name in dict.fromkeys(name for case in found.values() for name in case):
+        cells = [memory(case[name]) if name in case else "" for case in found.values()]
         lines.append(f"| {name} | {' | '.join(cells)} | {target('memory', name)} |")
     return lines
 
 
+def memory(row: dict[str, Any]) -> str:
+    return f"{row['bytes'] / 2**20:.0f} MiB ({row['to reference']:.2f})"
+
+
 def command_table(found: dict[str, Any]) -> list[str]:
-    whole, steps = found["seconds"]["median"], found["of steps"]["median"]
-    words = f"{whole:.1f} s from the shell to the result, {steps:.1f} s of them steps: {spread(found['to steps'])}"
-    return ["", f"`semigrad train digits@40`: {words}; target {target('command', 'whole')}"]
+    lines = []
+    for name, row in found.items():
+        whole, steps = row["seconds"]["median"], row["of steps"]["median"]
+        words = f"{whole:.1f} s from the shell to the result, {steps:.1f} s of them steps: {spread(row['to steps'])}"
+        lines += ["", f"`semigrad {name}`: {words}; target {target('command', 'whole')}"]
+    return lines
+
+
+def profile_tables(found: dict[str, Any]) -> list[str]:
+    """Where time goes; what takes less than 1 % of every row of a case is left out."""
+    lines = []
+    for case, rows in found.items():
+        kinds = next(iter(rows.values()))["shares"]
+        seen = [kind for kind in kinds if any(row["shares"][kind] >= 0.01 for row in rows.values())]
+        lines += ["", f"| {case}: where the time of a step goes | {' | '.join(seen)} | calls of operations |"]
+        lines += ["| --- " * (2 + len(seen)) + "|"]
+        for name, row in rows.items():
+            shares = " | ".join(f"{100 * row['shares'][kind]:.0f} %" for kind in seen)
+            lines.append(f"| {name} | {shares} | {row['calls']:,} |")
+    return lines
 
 
 def target(what: str, row: str) -> str:
@@ -79,4 +101,5 @@ TABLES: dict[str, Callable[[Any], list[str]]] = {
     "feeding": feeding_table,
     "memory": memory_table,
     "command": command_table,
+    "profile": profile_tables,
 }
