@@ -67,6 +67,7 @@ class Case:
     y: np.ndarray
     x_test: np.ndarray
     y_test: np.ndarray
+    truth: np.ndarray  # of x, -1: foreign
     wrong: list[int] = field(default_factory=list)  # positions in x
     foreign: list[int] = field(default_factory=list)
     leaks: dict[str, list[int]] = field(default_factory=dict)  # kind: positions in x_test
@@ -99,7 +100,9 @@ def on_arrays(options: Options, name: str, before: dict[str, Any]) -> dict[str, 
         if options.steps:
             run = Path(folder) / "run"
             execution = Execution(device="cpu", threads=1, workers=0, checkpoint_every=options.steps)
-            train(f"npz:{path}", run, method="fixmatch", steps=options.steps, batch=32, execution=execution)
+            complete = Path(folder) / "complete.npz"
+            save(complete, case, with_every_class(case))
+            train(f"npz:{complete}", run, method="fixmatch", steps=options.steps, batch=32, execution=execution)
             found["features of a run"] = tally(case, examine(str(path), run=run, device="cpu"))
     return {"labeled": int((case.y >= 0).sum()), "unlabeled": int((case.y < 0).sum()), "test": len(case.y_test),
             "classes": len(np.unique(case.y_test)), "found": found}  # fmt: skip
@@ -114,7 +117,7 @@ def plant(name: str, dataset: Dataset, options: Options) -> Case:
     chosen, tested = train_order[: labeled + unlabeled], test_order[: options.test]
     x, y = images(dataset.train, chosen), dataset.labels[chosen].copy()
     y[labeled:] = -1
-    case = Case(x, y, images(dataset.test, tested), dataset.test_labels[tested].copy())
+    case = Case(x, y, images(dataset.test, tested), dataset.test_labels[tested].copy(), dataset.labels[chosen])
     case.wrong = sorted(draw.choice(labeled, round(WRONG * labeled), replace=False).tolist())
     classes = len(dataset.classes)
     y[case.wrong] = (y[case.wrong] + draw.integers(1, classes, len(case.wrong))) % classes
@@ -131,7 +134,9 @@ def plant(name: str, dataset: Dataset, options: Options) -> Case:
             case.y_test = np.concatenate([case.y_test, dataset.labels[chosen[copied]]])
     foreign = foreigners(name, draw, x.shape)
     case.foreign = list(range(len(x), len(x) + len(foreign)))
-    case.x, case.y = np.concatenate([x, foreign]), np.concatenate([y, np.full(len(foreign), -1)])
+    nobody = np.full(len(foreign), -1)
+    case.x, case.y = np.concatenate([x, foreign]), np.concatenate([y, nobody])
+    case.truth = np.concatenate([case.truth, nobody])
     return case
 
 
@@ -142,6 +147,14 @@ def save(path: Path, case: Case, y: np.ndarray) -> None:
 def exchanged(y: np.ndarray) -> np.ndarray:
     """Labels of which those of the first two classes have changed places."""
     return np.select([y == EXCHANGED[0], y == EXCHANGED[1]], [EXCHANGED[1], EXCHANGED[0]], y)
+
+
+def with_every_class(case: Case) -> np.ndarray:
+    """Labels with one more for each class that has none, which no run could be trained on."""
+    y = case.y.copy()
+    for number in np.setdiff1d(case.truth, y):
+        y[np.flatnonzero((case.truth == number) & (y < 0))[0]] = number
+    return y
 
 
 def images(examples: Any, positions: np.ndarray) -> np.ndarray:
