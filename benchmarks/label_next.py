@@ -5,7 +5,7 @@
     python benchmarks/label_next.py --only-page              # the page again, from the records
 
 The second one: 33 trainings of compact-conv with 100, 200 and 400 labels, and 30 choices among 20,000 pictures; 15 to
-25 minutes of one core. `SEMIGRAD_DATA` says where SVHN is.
+25 minutes of one core, as estimated. `SEMIGRAD_DATA` says where SVHN is.
 
 Every seed begins with labels drawn at random, equally many of each class, and the same for every strategy. A round
 trains on them, lets the strategy choose as many more as there are, and gives those their true labels: the number of
