@@ -1,13 +1,17 @@
 """What to label next: test error over rounds of labeling, for each strategy.
 
     python benchmarks/label_next.py                          # digits, labeled-only and FixMatch, five seeds
-    python benchmarks/label_next.py --data svhn --start 100 --steps 1000 --seeds 3
+    python benchmarks/label_next.py --data svhn --methods supervised --start 100 --rounds 3 --steps 800 --seeds 3
     python benchmarks/label_next.py --only-page              # the page again, from the records
+
+The second one: 33 trainings of compact-conv with 100, 200 and 400 labels, and 30 choices among 20,000 pictures; 15 to
+25 minutes of one core, as estimated. `SEMIGRAD_DATA` says where SVHN is.
 
 Every seed begins with labels drawn at random, equally many of each class, and the same for every strategy. A round
 trains on them, lets the strategy choose as many more as there are, and gives those their true labels: the number of
-labels doubles. Records go to `docs/results/label-next.json`; what is there is not computed again. The page
-`docs/results/label-next.md` is written from the records."""
+labels doubles. Records go to `docs/results/label-next.json` round by round; what is there is not computed again, so
+that the same command goes on where it was stopped, or with more seeds. Other settings are refused: rounds would be
+mixed that cannot be compared. The page `docs/results/label-next.md` is written from the records."""
 
 from __future__ import annotations
 
@@ -40,6 +44,7 @@ from semigrad.report.drawing.charts import Chart, Series, line_chart
 from semigrad.report.drawing.standalone import as_text, stand_alone
 from semigrad.run import configure
 from semigrad.settings import Execution
+from semigrad.settings.fields import refuse
 from semigrad.training.loop import train
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -76,6 +81,7 @@ class Options:
 def main(options: Options) -> int:
     kept: Records = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if not options.only_page:
+        settle(options, kept)
         torch.set_num_threads(1)
         dataset = open_dataset(options.data)
         for method in options.methods:
@@ -87,13 +93,24 @@ def main(options: Options) -> int:
     return 0
 
 
+def settle(options: Options, kept: Records) -> None:
+    """What is on record for these data and methods must have been made with these settings."""
+    settings = {name: getattr(options, name) for name in ("steps", "batch", "start", "rounds")}
+    tables = {method: kept.setdefault(options.data, {}).setdefault(method, {}) for method in options.methods}
+    refuse([
+        f"{KEPT} has {options.data}, {method}, with {table['settings']}; asked for: {settings}. Ask for the same, or "
+        "take that part out of the file."
+        for method, table in tables.items() if table.get("settings", settings) != settings
+    ])  # fmt: skip
+    for table in tables.values():
+        table["settings"] = settings
+
+
 def follow(
     options: Options, dataset: Dataset, kept: Records, method: str, strategy: str, seed: int, first: dict[int, Trained]
 ) -> None:
     """All rounds of one strategy with one seed; the first one is the same for every strategy, and trained once."""
-    table = kept.setdefault(options.data, {}).setdefault(method, {})
-    table["settings"] = {"steps": options.steps, "batch": options.batch}
-    rounds: list[dict[str, Any]] = table.setdefault(strategy, {}).setdefault(str(seed), [])
+    rounds: list[dict[str, Any]] = kept[options.data][method].setdefault(strategy, {}).setdefault(str(seed), [])
     labeled = make_split(dataset, DataSpec(options.data, labels=options.start), seed).labeled
     for number in range(options.rounds):
         if number < len(rounds):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 
 import numpy as np
@@ -343,3 +344,37 @@ def test_a_report_for_people(planted, capsys):
     assert "What to do: The measured error is too good" in said
     buffer = io.StringIO(said)
     assert max(map(len, buffer)) < 400
+
+
+def mixed_up(tmp_path, y):
+    np.savez(tmp_path / "mixed.npz", x=IMAGES[:600, 0], y=y, x_test=IMAGES[600:1000, 0], y_test=LABELS[600:1000])
+    return examine(str(tmp_path / "mixed.npz"))
+
+
+def test_two_classes_with_each_others_labels(tmp_path):
+    assert "classes-mixed-up" not in kinds(mixed_up(tmp_path, LABELS[:600]))
+    y = LABELS[:600].copy()
+    y[LABELS[:600] == 3], y[LABELS[:600] == 6] = 6, 3
+    report = mixed_up(tmp_path, y)
+    found = finding(report, "classes-mixed-up")
+    assert (found.weight, found.count) == ("problem", 2)
+    assert [re.sub(r"\d+ of \d+", "N", each) for each in found.examples] == [
+        "3: N test examples look like labeled 6", "6: N test examples look like labeled 3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("labels", "tests", "said"),
+    [((50, 50), (180, 20), True), ((50, 50), (100, 100), False), ((4, 2), (100, 100), False)],
+)
+def test_labels_that_are_divided_otherwise_than_the_test_part(tmp_path, labels, tests, said):
+    draw = np.random.default_rng(0)
+    y, y_test = np.repeat([0, 1], labels), np.repeat([0, 1], tests)
+    rows = draw.normal(size=(len(y) + len(y_test), 3))
+    np.savez(tmp_path / "table.npz", x=rows[: len(y)], y=y, x_test=rows[len(y) :], y_test=y_test)
+    report = examine(str(tmp_path / "table.npz"))
+    assert ("shifted" in kinds(report)) == said
+    if said:
+        shifted = finding(report, "shifted")
+        assert shifted.examples[0] == "0: 50 % of the labels, 90 % of the test part"
+        assert shifted.weight == "note"

@@ -1,6 +1,7 @@
 """Margins, entropies and meta-gradient scores against closed forms and double backward; what is chosen by them."""
 
 import math
+from typing import get_args
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from semigrad.cli.label_next import Strategy
 from semigrad.core import CPU
 from semigrad.data.split import DataSpec, make_split
 from semigrad.labeling.candidates import candidates_of
@@ -46,6 +48,10 @@ def test_the_meta_gradient_score_is_that_of_an_explicit_training_step():
     expected = torch.tensor([explicit_score(net, x, y, each) for each in u]).double()
     assert torch.allclose(found, expected, rtol=1e-9)
     assert found.min() > 0
+
+
+def test_the_command_offers_every_strategy():
+    assert get_args(Strategy) == ("auto", *STRATEGIES)
 
 
 def test_of_every_answer_at_most_two_equal_shares_while_others_are_left():

@@ -33,6 +33,30 @@ def test_it_runs_without_a_complaint_and_shows_each_example(asked, tmp_path):
     assert all(row["reason"] in document and row["example"] in document for row in rows)
 
 
+def test_it_says_only_what_there_is_and_asks_before_answers_are_lost(asked, tmp_path):
+    _, page = asked
+    found = probe(page, tmp_path, """
+        HTMLAnchorElement.prototype.click = function () {};
+        const asks = () => {
+            const event = new Event("beforeunload", {cancelable: true});
+            dispatchEvent(event);
+            return event.defaultPrevented;
+        };
+        const states = [asks()], cards = [...document.querySelectorAll("[data-example]")];
+        cards[0].querySelector("input").dispatchEvent(new Event("input", {bubbles: true}));
+        states.push(asks());
+        document.querySelector("[data-answers]").click();
+        states.push(asks());
+        cards[1].querySelector("[data-agree]").click();
+        states.push(asks());
+        const links = [...document.querySelectorAll("nav a")].map((link) => [link.textContent, link.hash]);
+        return {states, links, there: Boolean(document.querySelector(links.at(-1)[1])),
+                said: document.querySelector("footer").textContent};""")  # fmt: skip
+    assert found["states"] == [False, True, False, True]
+    assert (found["links"], found["there"]) == ([["Putting answers back", "#back"]], True)
+    assert "legend" not in found["said"]
+
+
 def test_answers_are_saved_as_a_sheet_that_can_be_merged(asked, tmp_path):
     run, page = asked
     found = probe(page, tmp_path, """

@@ -272,18 +272,19 @@ def test_a_browser_shows_names_as_text_and_has_nothing_to_complain_of(port, tmp_
     });
     const carried = new DataTransfer();
     carried.items.add(new File([content], "white.png"));
-    document.getElementById("drop").dispatchEvent(new DragEvent("drop", { dataTransfer: carried, cancelable: true }));
+    const drop = new DragEvent("drop", { dataTransfer: carried, cancelable: true, bubbles: true });
+    document.querySelector("h1").dispatchEvent(drop);  // beside the field
     for (let turn = 0; turn < 200 && document.getElementById("answer").hidden; turn++) {
         await new Promise((done) => setTimeout(done, 50));
     }
     return { said: document.getElementById("said").textContent, images: document.querySelectorAll("table img").length,
              rows: document.querySelectorAll("tr").length, preview: !document.getElementById("preview").hidden,
-             input: document.getElementById("input").textContent };
+             input: document.getElementById("input").textContent, stays: drop.defaultPrevented };
     """
     found, complaints = in_browser(f"http://127.0.0.1:{port}/", script, tmp_path)
     assert found["said"].startswith(f"{MARKUP}, ")
     assert found["input"] == f"The model knows 2 classes: {MARKUP}, black."
-    assert (found["images"], found["rows"], found["preview"]) == (0, 2, True)
+    assert (found["images"], found["rows"], found["preview"], found["stays"]) == (0, 2, True, True)
     assert complaints == []
 
 
@@ -300,7 +301,7 @@ DROP_EACH = """
         const said = document.getElementById("said"), carried = new DataTransfer();
         said.textContent = "";
         carried.items.add(new File([content], "<b>odd</b>.png", { type }));
-        const event = new DragEvent("drop", { dataTransfer: carried, cancelable: true });
+        const event = new DragEvent("drop", { dataTransfer: carried, cancelable: true, bubbles: true });
         document.getElementById("drop").dispatchEvent(event);
         for (let turn = 0; turn < 200 && ["", "…"].includes(said.textContent); turn++) {
             await new Promise((done) => setTimeout(done, 50));
@@ -326,6 +327,47 @@ def test_a_browser_says_what_is_wrong_with_an_upload(port, tmp_path):
     assert len(complaints) == len(refusals)  # the browser itself writes down every refusal, and the page nothing
     assert {entry["url"] for entry in refusals} == {f"http://127.0.0.1:{port}/predict"}
     assert all("400" in entry["text"] for entry in refusals)
+
+
+DROP_MANY = """
+    const colors = ["white", "white", "white", "white", "white", "white", "white", "black"];
+    const files = await Promise.all(colors.map((color) => new Promise((done) => {
+        const canvas = document.createElement("canvas");
+        canvas.width = canvas.height = 20;
+        const brush = canvas.getContext("2d");
+        brush.fillStyle = color;
+        brush.fillRect(0, 0, 20, 20);
+        canvas.toBlob((content) => done(new File([content], `${color}.png`)));
+    })));
+    let under_way = 0;
+    const answered = [], real = window.fetch;
+    window.fetch = async (...given) => {
+        under_way += 1;
+        const reply = await real(...given);
+        answered.push(reply.status);
+        return reply;
+    };
+    for (const file of files) {
+        const carried = new DataTransfer();
+        carried.items.add(file);
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, cancelable: true, bubbles: true }));
+    }
+    const together = under_way;
+    for (let turn = 0; turn < 400 && answered.length < files.length; turn++) {
+        await new Promise((done) => setTimeout(done, 50));
+    }
+    await new Promise((done) => setTimeout(done, 200));
+    return { together, answered, said: document.getElementById("said").textContent,
+             rows: document.querySelectorAll("tr").length };
+"""
+
+
+@needs_browser
+def test_of_many_pictures_at_once_the_last_one_is_shown(port, tmp_path):
+    found, complaints = in_browser(f"http://127.0.0.1:{port}/", DROP_MANY, tmp_path)
+    assert (found["together"], found["answered"], found["rows"]) == (8, [200] * 8, 2)
+    assert found["said"].startswith("black, ")
+    assert complaints == []
 
 
 @pytest.mark.parametrize("times", [1, 2])

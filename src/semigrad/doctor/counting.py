@@ -10,6 +10,9 @@ from semigrad.doctor.subject import Subject
 UNEVEN = 3.0
 """Times as many labels as the rarest class has, from which on classes are called uneven."""
 FEW_LABELS = 4
+SHIFTED, BY_CHANCE = 0.1, 0.01
+"""Share of the test part that would have to change class for it to be divided as the labels are, from which on that is
+said, and the probability below which it is no accident of few labels."""
 
 
 def class_counts(subject: Subject) -> dict[str, list[int]]:
@@ -22,7 +25,7 @@ def class_counts(subject: Subject) -> dict[str, list[int]]:
 
 
 def count(subject: Subject) -> list[Finding]:
-    found = [*_broken(subject), *_sizes(subject), *_balance(subject), *_test(subject)]
+    found = [*_broken(subject), *_sizes(subject), *_balance(subject), *_test(subject), *_shifted(subject)]
     return found + [Finding("note", "note", 1, f"{note[:1].upper()}{note[1:]}.", "") for note in subject.notes]
 
 
@@ -96,3 +99,28 @@ def _test(subject: Subject) -> list[Finding]:
     advice = "Add some: the measured error says nothing about these classes."
     return [Finding("untested", "look", len(absent), f"{len(absent):,} classes are not in the test part.", advice,
                     absent)]  # fmt: skip
+
+
+def _shifted(subject: Subject) -> list[Finding]:
+    """Labels that are divided among the classes otherwise than the test part is."""
+    from scipy.stats import chi2_contingency
+
+    counts = class_counts(subject)
+    if not all(sum(counts.get(name, ())) for name in ("labeled", "test")):
+        return []
+    table = np.array([counts["labeled"], counts["test"]])
+    labeled, test = table / table.sum(1, keepdims=True)
+    apart = float(np.abs(labeled - test).sum()) / 2
+    if apart < SHIFTED or chi2_contingency(table[:, table.any(0)]).pvalue >= BY_CHANCE:
+        return []
+    order = np.argsort(-np.abs(labeled - test), kind="stable")
+    shown = [f"{subject.classes[c]}: {100 * labeled[c]:.0f} % of the labels, {100 * test[c]:.0f} % of the test part"
+             for c in order]  # fmt: skip
+    return [
+        Finding(
+            "shifted", "note", len(shown),
+            f"Labels are divided among the classes otherwise than the test part ({100 * apart:.0f} % of it).",
+            "Answers lean towards classes with many labels. Where the test part is as what is to be classified, draw "
+            "examples to label at random, or look at the error of each class.", shown,
+        )
+    ]  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from semigrad.doctor.features import Compared
 from semigrad.doctor.finding import Finding
+from semigrad.doctor.mixed_up import find_mixed_up
 from semigrad.doctor.subject import Subject
 
 FOLDS, FEWEST = 5, 10
@@ -24,7 +25,7 @@ TOO_WRONG = 1 / 3
 
 
 def find_suspects(subject: Subject, compared: Compared) -> list[Finding]:
-    """Suspect labels of the training part, the most doubtful first."""
+    """Suspect labels of the training part, the most doubtful first, and classes that the test part calls otherwise."""
     if "labeled" not in compared.features:
         return []
     part, places, features = subject.parts["labeled"], compared.places["labeled"], compared.features["labeled"]
@@ -40,6 +41,7 @@ def find_suspects(subject: Subject, compared: Compared) -> list[Finding]:
     wrong = float((p.argmax(1) != given).mean())
     if wrong > TOO_WRONG:
         return [_not_checked(compared, wrong)]
+    mixed_up = find_mixed_up(subject, compared, chosen)
     doubted, instead, margin = doubts(p, given)
     shown = [
         f"{part.name_of(int(places[chosen[row]]))}: labeled {subject.classes[classes[given[row]]]}, looks like "
@@ -47,16 +49,17 @@ def find_suspects(subject: Subject, compared: Compared) -> list[Finding]:
         for row in doubted[np.argsort(margin[doubted], kind="stable")]
     ]
     if not shown:
-        return []
+        return mixed_up
     trained = " They were learned with these labels, so that wrong ones may hide." if compared.trained else ""
     return [
+        *mixed_up,
         Finding(
             "label-suspects", "look", len(shown),
             f"{len(shown):,} of {len(chosen):,} labels look wrong (confident learning on {compared.words}; the "
             f"nearest neighbors behind it err on {100 * wrong:.0f} %).{trained}",
             "Look at them and put right what is wrong. Difficult examples with right labels are among them: remove "
             "none without a look.", shown,
-        )
+        ),
     ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Drawings say what their numbers say: places, ticks, colors, words."""
 
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -323,15 +324,36 @@ def contrast(first, second):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_colors_stand_out_on_light_and_dark_pages():
+def themes():
+    """Names and colors: light, dark by preference, dark by choice."""
     folder = resources.files("semigrad.report") / "templates"
     blocks = re.findall(
         r":root[^{]*\{(.*?)\}", (folder / "light.css").read_text() + (folder / "style.css").read_text(), re.S
     )
-    assert len(blocks) == 3  # light, dark by preference, dark by choice
-    themes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
-    assert themes[1] == themes[2]
-    for theme in themes:
+    assert len(blocks) == 3
+    return [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
+
+
+def cielab(color):
+    """Where the eye sees it: distances below about 20 are hard to tell apart in thin lines."""
+    parts = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(to_xyz @ linear / [0.9505, 1, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_the_first_six_lines_of_a_chart_have_colors_that_can_be_told_apart():
+    for theme in themes():
+        for first, second in itertools.combinations(range(6), 2):
+            apart = np.linalg.norm(cielab(theme[f"c{first}"]) - cielab(theme[f"c{second}"]))
+            assert apart > 30, (first, second)
+
+
+def test_colors_stand_out_on_light_and_dark_pages():
+    light, dark, chosen = themes()
+    assert dark == chosen
+    for theme in (light, dark):
         for name in (f"c{place}" for place in range(COLOR_COUNT)):
             assert contrast(theme[name], theme["page"]) >= 3, name
         for name in ("ink", "soft", "accent", "bad", "good"):

@@ -118,6 +118,11 @@ function saveTable(button) {
   download(tabled.dataset.name, ".csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
 }
 // the sheet of `semigrad label-next` with what was answered on its page
+let unsaved = false;
+function agree(card) {
+  card.querySelector("input").value = card.dataset.proposed;
+  unsaved = true;
+}
 function saveAnswers() {
   const quoted = (text) => '"' + text.trim().replaceAll('"', '""') + '"';
   const lines = [...document.querySelectorAll("[data-example]")].map((card) =>
@@ -125,7 +130,10 @@ function saveAnswers() {
       card.querySelector("input").value].map(quoted).join(","));
   const text = ["example,proposed,confidence,reason,answer", ...lines].join("\r\n") + "\r\n";
   download("answers", ".csv", "data:text/csv;charset=utf-8," + encodeURIComponent(text));
+  unsaved = false;
 }
+document.addEventListener("input", (event) => { unsaved ||= Boolean(event.target.closest("[data-example]")); });
+addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });  // the browser asks first
 
 function setTheme(theme) {
   if (theme) root.dataset.theme = theme;
@@ -151,7 +159,7 @@ document.addEventListener("click", (event) => {
   else if (at("th button")) sortBy(at("th button"));
   else if (at("[data-save='csv']")) saveTable(at("[data-save]"));
   else if (at("[data-save]")) savePicture(at("[data-save]"));
-  else if (at("[data-agree]")) at("[data-example]").querySelector("input").value = at("[data-example]").dataset.proposed;
+  else if (at("[data-agree]")) agree(at("[data-example]"));
   else if (at("[data-answers]")) saveAnswers();
   else if (at("#theme")) switchTheme();
 });

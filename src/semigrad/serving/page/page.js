@@ -72,11 +72,12 @@ async function begin() {
     part(model.takes).hidden = false;
 }
 
-const drop = part("drop");
 for (const kind of ["dragover", "dragleave", "drop"]) {
-    drop.addEventListener(kind, (event) => {
+    // anywhere: a picture that is let go beside the field would replace the page
+    document.addEventListener(kind, (event) => {
+        if (!part("row").hidden) return;
         event.preventDefault();
-        drop.classList.toggle("over", kind === "dragover");
+        part("drop").classList.toggle("over", kind === "dragover");
         if (kind === "drop") picture(event.dataTransfer.files[0]);
     });
 }
