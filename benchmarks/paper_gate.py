@@ -80,8 +80,8 @@ def main(options: Options) -> int:
         for name, found in pool.imap_unordered(attempt, work):
             known[name] = found
             write_json(RECORD, dict(sorted(known.items())))
+            RECORD.with_suffix(".md").write_text(page(known), encoding="utf-8")
             print(f"{name}: {'passed' if found['passed'] else 'FAILED'} {found}", flush=True)
-    RECORD.with_suffix(".md").write_text(page(known), encoding="utf-8")
     return 0 if all(known[name]["passed"] for name in waiting if not name.startswith(AS_PRINTED)) else 1
 
 
