@@ -95,19 +95,6 @@ def test_stopped_it_goes_on_with_another_number_of_processes(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("deed", "code", "said"),
-    [("late", 0, ""), ("stop late", 128 + signal.SIGTERM, "semigrad: Stopped at step ")],
-)
-def test_who_ends_late_does_not_miss_the_first(deed, code, said, tmp_path):
-    """A run that ends as it should leaves nothing to ask for, and so torch has nothing to say of who is gone."""
-    (first_code, first_said), (other_code, other_said) = started(tmp_path / "run", 1, deed, 9)
-    assert (first_code, other_code) == (code, code)
-    assert first_said.startswith(said)
-    assert other_said == ""
-
-
-@pytest.mark.slow
 def test_what_goes_wrong_in_one_process_is_said_once_and_ends_all(tmp_path):
     (code, said), (other_code, other_said) = started(tmp_path / "run", 1, "fail", 9)
     assert (code, other_code) == (2, 2)

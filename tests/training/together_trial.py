@@ -5,11 +5,9 @@
 With OWN before its name the method trains a network of the user's, which all processes must have in the end. At its
 READ-th read of a weak view the process RANK does something, the first time it is started."""
 
-import atexit
 import os
 import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,31 +18,16 @@ from torch import nn
 from semigrad.cli import guarded
 from semigrad.errors import InputError
 from semigrad.settings import Execution
-from semigrad.training.joining import PARTING
 from tests.small_runs import Watched, digits, go, small
 
 STEPS = 8
-LATE = 3.0
-"""Seconds longer than the first process waits for another one where something went wrong."""
 
 
 def fail() -> None:
     raise InputError("The disk under my desk is broken.")
 
 
-def end_late() -> None:
-    """Registered after training has begun, and so done before anything that it has registered for the end."""
-    atexit.register(time.sleep, PARTING + LATE)
-
-
-def stop_late() -> None:
-    end_late()
-    signal.raise_signal(signal.SIGTERM)
-
-
 DEEDS = {
-    "late": end_late,
-    "stop late": stop_late,
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "hang": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "stop": lambda: signal.raise_signal(signal.SIGTERM),

@@ -10,7 +10,6 @@ import datetime
 import os
 import secrets
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,25 +17,12 @@ from torch import distributed
 
 from semigrad.core.processes import ALONE, Lost, Processes, lost_where_it_fails
 from semigrad.errors import InputError
-from semigrad.training.signals import Stopped
 
 HEAD_START = 2.0
 """Seconds that the first process gets to say why all of them end, before another one does."""
 PARTING = 5.0
-"""Seconds that the first process waits, where something went wrong, for the others to end too: more than a head start.
-Who was killed never says goodbye."""
-
-
-@dataclass
-class Meeting:
-    """Where the processes have met, if it was here that they did, and whether this one has said goodbye to the
-    first."""
-
-    store: Any = None
-    goodbye: bool = False
-
-
-_meeting = Meeting()
+"""Seconds that the first process waits at its end for the others to end too: more than a head start. Who was killed
+never says goodbye."""
 
 
 def started_together() -> Processes:
@@ -65,40 +51,22 @@ def meet(patience: float) -> Processes:
             word = word_of_this_start(store, processes, patience)
             store = distributed.PrefixStore(word, store)  # type: ignore[attr-defined]
             distributed.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=timeout)
-        _meeting.store = store
-        atexit.register(part, processes)
-    say_goodbye(processes, False)
+        atexit.register(part, store, processes)
     return processes
 
 
-def end_together(processes: Processes) -> None:
-    """The end of a run that all processes have come to: from here on none of them needs another one, however much
-    sooner that one is gone. So each says goodbye before the first may go."""
-    say_goodbye(processes)
-    processes.largest(0)
-
-
-def say_goodbye(processes: Processes, meant: bool = True) -> None:
-    """To the first process; taken back where another run follows."""
-    if _meeting.store is not None and not processes.first and meant != _meeting.goodbye:
-        with lost_where_it_fails():
-            _meeting.store.set(f"goodbye {processes.rank}", "said" if meant else "taken back")
-        _meeting.goodbye = meant
-
-
-def part(processes: Processes) -> None:
+def part(store: Any, processes: Processes) -> None:
     """The end of talking to each other. Where the first process keeps what they tell each other, it ends last if it
     can: one that still asks would hear from torch, at length, that nobody is there. torchrun keeps it itself."""
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+    distributed.destroy_process_group()
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         return
-    others, deadline = range(1, processes.count), time.monotonic() + PARTING
-    with contextlib.suppress(Lost, RuntimeError, KeyboardInterrupt):  # the first is gone; somebody is tired of waiting
-        say_goodbye(processes)
-        while processes.first and not all(said(_meeting.store, f"goodbye {rank}") == "said" for rank in others):
-            if time.monotonic() > deadline:
-                return
+    with contextlib.suppress(RuntimeError, KeyboardInterrupt):  # the first is gone; somebody is tired of waiting
+        if not processes.first:
+            store.set(f"goodbye {processes.rank}", "said")
+            return
+        goodbyes, deadline = [f"goodbye {rank}" for rank in range(1, processes.count)], time.monotonic() + PARTING
+        while not store.check(goodbyes) and time.monotonic() < deadline:
             time.sleep(0.02)
 
 
@@ -148,10 +116,9 @@ def own_device(name: str, processes: Processes) -> str:
 
 def speaks(error: BaseException) -> bool:
     """Whether this process is the one that says why it ends, which the error is. Where one fails, all do: the others
-    because they lost it, or for the same reason at the same time. A signal stops all, as they have agreed, and nobody
-    asks the first, which may be gone."""
+    because they lost it, or for the same reason at the same time."""
     processes = started_together()
-    if processes.count == 1 or not distributed.is_initialized() or isinstance(error, Stopped):
+    if processes.count == 1 or not distributed.is_initialized():
         return processes.first
     store = distributed.distributed_c10d._get_default_store()
     try:

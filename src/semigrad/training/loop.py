@@ -35,7 +35,7 @@ from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
 from semigrad.settings.flags import Flags
 from semigrad.training.facts import facts
-from semigrad.training.joining import end_together, meet, own_device, restarts
+from semigrad.training.joining import meet, own_device, restarts
 from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
 from semigrad.training.setup import set_up
@@ -120,7 +120,6 @@ def train(
             progress.note(f"{folder.path} holds this run, finished; nothing to do.")
         if network is not None:
             network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))
-        end_together(processes)
         return result
 
 
@@ -234,7 +233,6 @@ def run_to_the_end(training: Training, progress: Progress, stop: Stop) -> None:
             progress.step(training.taken, figures)
             if signal := training.setup.processes.largest(stop.number):
                 training.save()
-                end_together(training.setup.processes)
                 where = training.timeline.words(training.done)
                 raise Stopped(signal, f"Stopped at {where}; {training.keeper.way_on}")
 
