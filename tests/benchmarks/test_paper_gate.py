@@ -58,3 +58,12 @@ def test_the_page_says_what_is_on_record():
     assert AS_PRINTED in failed, "the gate can be failed"
     told = (RECORD.parents[1] / "results.md").read_text()
     assert all(row.lower() in told.lower() for row in failed), "what failed is said where results are read"
+
+
+def test_the_beginning_of_a_schedule_keeps_its_length():
+    ((name, run),) = candidates(Options(rows=("MT",), networks=("conv-large",), beginning=True, steps=30))
+    assert "first 30 of 150,000 steps" in name
+    assert run.steps == 150_000
+    run = configure("digits@40", method="supervised", steps=1000, warmup=0.5)
+    _, found = attempt(("a row", run, 30))
+    assert found["steps"] == 30  # and no more of the thousand
