@@ -26,7 +26,7 @@ ROWS: dict[str, Layer] = {
     "meta-gradient": {"method": "meta-gradient"},
     "meta-match": {"method": "meta-match"},
     "fixmatch": {"method": "fixmatch"},
-    "fixmatch, threshold 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
+    "fixmatch 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
     "mean-teacher": {"method": "mean-teacher"},
     "vat+ent": {"method": "vat+ent"},
     "pi-model": {"method": "pi-model"},
@@ -97,8 +97,10 @@ def saved(path: Path, **arrays: Any) -> Path:
     return path
 
 
-def pictures(what: str, data: str, held_out: int = 2000, **more: Any) -> Task:
-    return Task(what, named(data), (250, 1000), 3, held_out, **more)
+def pictures(
+    what: str, data: str, steps: tuple[int, int] = (250, 1000), held_out: int = 2000, **more: Any
+) -> Task:
+    return Task(what, named(data), steps, 3, held_out, **more)
 
 
 def small(what: str, data: Callable[[Path], str], held_out: int, **more: Any) -> Task:
@@ -112,10 +114,10 @@ TASKS: dict[str, Task] = {
     "breast cancer": small("table of 30 columns, 40 labels", table(load_breast_cancer, 40), 100),
     "digits as a table": small("table of 64 columns, 120 labels", table(load_digits, 120), 250, chosen_on=True),
     "moons": small("points on two half circles, 8 labels", moons, 200),
-    "svhn@250": pictures("photographs of digits", "svhn@250"),
-    "svhn@1000": pictures("photographs of digits", "svhn@1000", chosen_on=True),
+    "svhn@250": pictures("photographs of digits", "svhn@250", (500, 2000)),
+    "svhn@1000": pictures("photographs of digits", "svhn@1000", (500, 2000), chosen_on=True),
     "cifar10@1000": pictures("photographs", "cifar10@1000", chosen_on=True),
-    "cifar10@4000": pictures("photographs", "cifar10@4000"),
+    "cifar10@4000": pictures("photographs", "cifar10@4000", (1000, 4000)),
     "cifar100": pictures("photographs, 100 classes, 2,000 labels", "cifar100@2000"),
     "tiny-imagenet": pictures(
         "a folder of JPEG files, 20 classes, a tenth labeled", f"folder:{data_root() / 'tiny-imagenet-20'}@10%",
