@@ -80,7 +80,8 @@ def defaults(known: Measured, places: list[Place], rows: list[str]) -> list[str]
         "",
         "\\* the default was chosen with validation errors of this task among others; the rest confirm it. Best other: "
         "the lowest mean of the other methods on the test part, which is what nobody knows beforehand. Seconds are "
-        "medians of a run beside another one, two at a time on two cores.",
+        "medians of a run beside another one, two at a time on two cores; those of runs that other tables have too are "
+        "of other days, and of machines up to twice as fast.",
     ]
 
 

@@ -97,9 +97,7 @@ def saved(path: Path, **arrays: Any) -> Path:
     return path
 
 
-def pictures(
-    what: str, data: str, steps: tuple[int, int] = (250, 1000), held_out: int = 2000, **more: Any
-) -> Task:
+def pictures(what: str, data: str, steps: tuple[int, int] = (250, 1000), held_out: int = 2000, **more: Any) -> Task:
     return Task(what, named(data), steps, 3, held_out, **more)
 
 

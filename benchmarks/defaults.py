@@ -7,7 +7,8 @@ many kinds.
 
 Every row has the same steps, network and optimizer on a task; two budgets each. What is measured goes to
 docs/results/defaults.json, and docs/results/defaults.md is written from that alone; for validation it is
-defaults-validation.json and .md. Runs that are finished, or stopped in between, are gone on with."""
+defaults-validation.json and .md. Runs that are finished, or stopped in between, are gone on with, and what
+`semigrad reproduce` has put on record is not trained again."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import dataclasses
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,12 @@ from semigrad.cli import guarded
 from semigrad.cli.options import parse
 from semigrad.data.opening import divide, open_data
 from semigrad.errors import InputError
+from semigrad.experiments.store import DEFAULT_STORE, Store
 from semigrad.run import Run
 from semigrad.settings.recipes import Layer
 from semigrad.training.parallel import train_all
 
+REPRODUCED = Store(Path(__file__).parent.parent / DEFAULT_STORE)
 VALIDATION_SEEDS = 100  # the first of them; no table uses these
 
 
@@ -61,7 +64,7 @@ class Options:
 
 def main(options: Options) -> int:
     runs, known = dict(wanted(options)), read(options.part)
-    by_key = {each["key"]: each for each in known.values() if each["key"]}
+    by_key = {each["key"]: each for each in known.values() if each["key"]} | on_record(runs)
     known |= {cell: by_key[key] for cell, run in runs.items() if (key := key_of(cell, run)) in by_key}
     missing = {cell: run for cell, run in runs.items() if known.get(cell, {}).get("key") != key_of(cell, run)}
     cells = defaultdict(list)  # rows that are the same run: the default, and the method that it is
@@ -86,6 +89,15 @@ def main(options: Options) -> int:
     page.write_text(markdown(options.part, known), encoding="utf-8")
     print(page)
     return 0
+
+
+def on_record(runs: Mapping[Cell, Run], store: Store = REPRODUCED) -> dict[str, dict[str, Any]]:
+    """What reproductions of the paper's tables have of the same runs, by key."""
+    found: dict[str, dict[str, Any]] = {}
+    for cell, run in runs.items():
+        if not run.validation and cell.task == run.data and (record := store.find(run, None)) is not None:
+            found[run.key] = {"key": run.key, "error": record.result["error"], "seconds": record.made["seconds"]}
+    return found
 
 
 def key_of(cell: Cell, run: Run) -> str:

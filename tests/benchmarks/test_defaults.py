@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 from benchmarks.default_page import counts, markdown
 from benchmarks.default_records import RECORDS, Cell, Measured, gain, read, verdict, write
 from benchmarks.default_tasks import BASELINE, BUDGETS, DEFAULT, ROWS, TASKS
-from benchmarks.defaults import Options, key_of, wanted
+from benchmarks.defaults import REPRODUCED, Options, key_of, on_record, wanted
 
 from semigrad.methods import Supervised
 
@@ -45,6 +46,21 @@ def test_a_key_does_not_depend_on_where_the_data_lie(tmp_path):
         cell: key_of(cell, run) for cell, run in there.items()
     }
     assert all(here[cell].data != there[cell].data for cell in here)
+
+
+def test_runs_of_other_tables_are_not_trained_again(tmp_path):
+    options = Options(tasks=("svhn@1000", "moons"), rows=(BASELINE,), seeds=1, out=tmp_path)
+    runs = dict(wanted(options))
+    found = on_record(runs)
+    (cell,) = (cell for cell, run in runs.items() if run.key in found)
+    assert (cell.budget, cell.row, runs[cell].steps) == ("long", BASELINE, 2000)
+    record = json.loads(next(REPRODUCED.path.glob(f"{runs[cell].key}-*.json")).read_text())
+    assert record["run"]["method"]["name"] == "supervised"
+    assert found[runs[cell].key] == {
+        "key": record["key"], "error": record["result"]["error"], "seconds": record["made"]["seconds"],
+    }  # fmt: skip
+    held_out = {cell: dataclasses.replace(run, validation=1000) for cell, run in runs.items()}
+    assert on_record(held_out) == {}
 
 
 @pytest.mark.parametrize(
