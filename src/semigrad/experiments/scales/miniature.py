@@ -46,6 +46,9 @@ METHODS_OF_ROWS: dict[str, Layer] = {
 }
 """Those of the paper, and what small scales put beside them."""
 
+AS_PUBLISHED: Layer = {"fixmatch": {"threshold": 0.95}}
+"""Fields that a method has from its paper where images are given others by default."""
+
 UNCHOSEN: Chosen = {}
 
 
@@ -56,8 +59,9 @@ def digits(layer: Layer, *labels: int) -> dict[Column, Layer]:
 
 
 def method(table: Layer, chosen: Chosen) -> Layer:
-    """A method's table with the fields that were chosen for its name below its own."""
-    return {**chosen.get(table["name"], {}), **table}
+    """A method's table over the fields that were chosen for its name, over those of its paper."""
+    name: str = table["name"]
+    return {**AS_PUBLISHED.get(name.partition("+")[0], {}), **chosen.get(name, {}), **table}
 
 
 def grid(rows: Iterable[str], columns: Mapping[Column, Layer], chosen: Chosen = UNCHOSEN) -> Runs:

@@ -22,6 +22,6 @@ OF_DATA: dict[str, Layer] = {
 """What a named data set has instead of the defaults of its kind: SVHN the paper's weight decay and mixing, ImageNet the
 paper's network, for which a laptop is too small."""
 
-RECIPES: dict[str, Layer] = {"best": BY_KIND["images"], **PAPER, **ORIGINALS}
-"""What `--recipe NAME` gives; see `semigrad list recipes`. `best` came out of what was tried beyond the paper, on
-validation images, and is therefore what images are trained with anyway."""
+RECIPES: dict[str, Layer] = {"best": {}, **PAPER, **ORIGINALS}
+"""What `--recipe NAME` gives; see `semigrad list recipes`. `best` says nothing, since what came out of what was tried
+beyond the paper is what data of each kind are trained with anyway."""
