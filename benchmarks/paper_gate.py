@@ -2,6 +2,7 @@
 
     python benchmarks/paper_gate.py [--rows Ours,MT] [--networks conv-large] [--steps 500] [--examples 8] [--halved]
     python benchmarks/paper_gate.py --networks shake-shake-26 --beginning --examples 4 --halved
+    python benchmarks/paper_gate.py --rows TE --networks conv-large --examples 6 --halved --pool 200
 
 The rows of table1 and table4 (Conv-Large), of table2 (shake-shake) and of table3 (ResNet-18), with their own recipes:
 the whole schedule in so many steps, so that the learning rate comes to its peak, and few examples a step, labeled and
@@ -73,6 +74,9 @@ class Options:
     """The first steps of the whole schedule, in place of the whole schedule in so many steps."""
     examples: Count = 8
     """Labeled and unlabeled examples a step together, at least two of each."""
+    pool: Count | None = None
+    """Unlabeled images, equally many of each class; none: all the rest. Temporal ensembling has no targets before an
+    image comes again."""
     jobs: Count = 2
     """Rows at a time, each with one thread."""
 
@@ -125,12 +129,13 @@ def pictures_of(source: str, options: Options) -> tuple[str, dict[str, Any]]:
     """What the pictures are, in words, and the settings that ask for them."""
     if source == "imagenet" and not options.pictures:
         return source, {}
-    labels = f"@{LABELS[source]}"
+    labels, pool = f"@{LABELS[source]}", f" + {options.pool}" if options.pool else ""
+    more: dict[str, Any] = {"unlabeled": options.pool}
     if options.pictures and source == "imagenet":
-        data = f"folder:{options.pictures}{labels}"
-        return f"{options.pictures.name}{labels} at 64 x 64", {"data": data, "image_size": 64, "resized_crop": False}
+        more |= {"data": f"folder:{options.pictures}{labels}", "image_size": 64, "resized_crop": False}
+        return f"{options.pictures.name}{labels}{pool} at 64 x 64", more
     size, data = (" at 16 x 16", f"npz:{halved(source)}") if options.halved else ("", source)
-    return f"{source}{labels}{size}", {"data": data + labels}
+    return f"{source}{labels}{pool}{size}", {**more, "data": data + labels}
 
 
 def halved(source: str, folder: Path = Path("runs/paper-gate")) -> Path:

@@ -31,6 +31,14 @@ def test_batches_are_small_and_whole_schedules_fit():
         assert run.method.prologue() <= 1  # a share of the run
 
 
+def test_a_small_pool_is_seen_more_than_once_and_named():
+    ((name, run),) = [pair for pair in candidates(Options(rows=("TE",), pool=200)) if "conv-large" in pair[0]]
+    assert name.startswith("TE, cifar10@40 + 200, conv-large")
+    assert run.unlabeled == 200
+    assert run.steps * run.unlabeled_rows > 2 * run.unlabeled
+    assert all(run.unlabeled is None and " + 200," not in name for name, run in candidates(Options()))
+
+
 @pytest.mark.parametrize(("beta", "passes"), [("lr", True), (100.0, False)])
 def test_a_row_whose_targets_leave_the_simplex_fails(beta, passes):
     fields = {"beta": beta, "project": "clip" if passes else "none"}

@@ -130,6 +130,19 @@ def test_only_a_differentiable_pass_over_the_very_tensor_is_found(net):
     assert watched.of(images(2)) is None
 
 
+def test_a_pass_over_both_batches_is_known_by_its_rows(net):
+    x, u = images(1), images(2)
+    with watch(net) as watched:
+        net(torch.cat([u, x]))
+        logits = net(torch.cat([x, u]))
+        with torch.no_grad():
+            net(torch.cat([x, u]))
+    assert watched.of_both(x.clone(), u).logits is logits
+    assert watched.of_both(x, x) is None
+    assert watched.of_both(x, torch.cat([u, x])) is None
+    assert watched.of(x) is None
+
+
 def test_the_last_differentiable_pass_counts(net):
     u = images(1)
     with watch(net) as watched:

@@ -18,6 +18,7 @@ from semigrad.methods.temporal_ensembling import TemporalEnsembling
 from semigrad.methods.vadd import VAdDTerm
 from semigrad.methods.vat import VAT
 from semigrad.models import SmallConv
+from semigrad.run import configure
 from tests.methods.laws import CLOCK, Trial, batch, doubled, task
 
 
@@ -43,12 +44,22 @@ class Host(Method):
 
 @dataclass(frozen=True)
 class Joint(Host):
-    """The same with one pass over all rows, so that no view as such goes through the network."""
+    """The same with one pass over all rows, the labeled ones first."""
 
     def loss(self, net, memory, batch, guess, clock):
         with clock.masks("labeled"):
             logits = net(torch.cat([batch.labeled[0], batch.unlabeled[1]]))
         return {"labeled": F.cross_entropy(logits[: len(batch.labels)], batch.labels)}
+
+
+@dataclass(frozen=True)
+class Other(Host):
+    """One pass over all rows in another order, so that what goes through the network is not what is paired."""
+
+    def loss(self, net, memory, batch, guess, clock):
+        with clock.masks("labeled"):
+            logits = net(torch.cat([batch.unlabeled[1], batch.labeled[0]]))
+        return {"labeled": F.cross_entropy(logits[len(batch.unlabeled[1]) :], batch.labels)}
 
 
 def brute(h, y, clock, margin):
@@ -78,7 +89,9 @@ def features(trial, given, clock=CLOCK, names=("labeled", "second")):
 
 
 @pytest.mark.parametrize("margin", [0.2, 1.0])
-@pytest.mark.parametrize(("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("sntg",))])
+@pytest.mark.parametrize(
+    ("host", "names"), [(Host(), ("labeled", "second")), (Joint(), ("labeled",)), (Other(), ("sntg",))]
+)
 @pytest.mark.parametrize(("labeled", "unlabeled"), [(8, 8), (3, 8), (1, 1), (2, 3)])
 def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlabeled):
     trial = Trial(SNTG(host, margin=margin, weight=0.7), dtype=torch.float64)
@@ -94,6 +107,52 @@ def test_the_term_is_the_mean_over_the_pairs(host, names, margin, labeled, unlab
     expected, pairs = brute(features(trial, given, names=names), y, CLOCK, margin)
     assert pairs == (labeled + unlabeled) // 2
     assert trial.terms(given)["neighbors"].item() == pytest.approx(0.7 * expected, rel=1e-12)
+
+
+def original(network, second_branch, given, order, consistency, coefficient):
+    """The training loss of Luo et al.'s code on one mixed batch, pair by pair: cross-entropy over all rows, squared
+    error averaged over classes too, and the halves of the batch paired, a true label before a guessed one; one weight
+    for both terms. Only the squared error is of the unlabeled rows alone, as with all hosts here."""
+    y, (x,), (u, other) = given.labels.tolist(), given.labeled, given.unlabeled
+    h, p = network(torch.cat([x, u]))
+    guessed = second_branch(other)
+    total = -sum(p[row, label].log() for row, label in enumerate(y)) / len(p)
+    total = total + consistency * (p[len(y) :] - guessed).square().mean()
+    y = [*y, *guessed.argmax(1).tolist()]
+    half = len(h) // 2
+    for i, j in zip(order[:half], order[half:], strict=True):
+        squared = ((h[i] - h[j]) ** 2).mean()
+        cost = squared if y[i] == y[j] else torch.relu(1.0 - squared.sqrt()) ** 2
+        total = total + consistency * coefficient * cost / half
+    return total
+
+
+@pytest.mark.parametrize(
+    ("source", "consistency"), [("cifar10@4000", 100 * 4000 / 50_000), ("svhn@1000", 100 * 1 / 100)]
+)
+def test_the_loss_of_the_recipes_is_that_of_the_originals_code(source, consistency):
+    """Value and gradient behind all ramps: features of the same pass, means over pairs and over features."""
+    method = configure(source, recipe=f"sntg-{source.partition('@')[0]}").method
+    trial, clock = Trial(method, classes=10, dtype=torch.float64), Clock(95, 100, 0.1, 0)
+    given = doubled(batch(method, classes=10))
+
+    def network(rows):
+        with clock.masks("labeled"):
+            h = trial.net.features(rows)
+        return h, trial.net.head(h).softmax(1)
+
+    def second_branch(rows):
+        with clock.masks("second branch"):
+            return trial.net(rows).softmax(1)
+
+    order = clock.draw("sntg", lambda rng, rows: rng.permutation(rows), 16)
+    expected = original(network, second_branch, given, [*order[::2], *order[1::2]], consistency, 0.4)
+    found = sum(trial.terms(given, clock).values())
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    parameters = list(trial.net.parameters())
+    ours, theirs = (torch.autograd.grad(total, parameters) for total in (found, expected))
+    for mine, his in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, his, rtol=1e-10, atol=1e-14)
 
 
 @dataclass(frozen=True)
@@ -222,9 +281,9 @@ def test_the_gradient_in_the_weights_is_that_of_the_term():
     assert torch.allclose(slope, (value(1e-6) - value(-1e-6)) / 2e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("host", "count"), [(Host(), 3), (Joint(), 3), (VAT(), 5)])
+@pytest.mark.parametrize(("host", "count"), [(Host(), 3), (Joint(), 2), (Other(), 3), (VAT(), 5)])
 def test_the_hosts_own_passes_are_used_where_there_are_some(host, count):
-    """Host: first, labeled, second. Joint: first, all, and ours. VAT: clean, labeled, two, and ours."""
+    """Host: first, labeled, second. Joint: first, all. Other: first, all, and ours. VAT: clean, labeled, two, ours."""
     trial = Trial(SNTG(host))
     seen, inner = [], trial.net.features
     trial.net.features = lambda x: (seen.append(x), inner(x))[1]
@@ -236,7 +295,7 @@ def test_passes_of_its_own_leave_the_running_statistics_to_the_host():
     torch.manual_seed(0)
     described = dataclasses.replace(task(3, (3, 16, 16)), mean=(0.5,) * 3, std=(0.25,) * 3)
     net = SmallConv().build(described).train()
-    other, host = copy.deepcopy(net), Joint()
+    other, host = copy.deepcopy(net), Other()
     given = batch(host, shape=(3, 16, 16))
     before = {name: value.clone() for name, value in net.named_buffers()}
     host.loss(other, nn.Module(), given, host.guess(other, nn.Module(), given, CLOCK), CLOCK)
@@ -270,7 +329,7 @@ def test_the_ramp_is_gaussian():
         assert torch.allclose(trial.terms(given, clock)["neighbors"], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("host", [Host(), Joint(), VAT(), VAdDTerm(VAT())])
+@pytest.mark.parametrize("host", [Host(), Joint(), Other(), VAT(), VAdDTerm(VAT())])
 def test_the_term_reaches_the_body_after_some_steps(host):
     trial = Trial(SNTG(host))
     trial.steps(0, 20)

@@ -136,6 +136,12 @@ class Watched:
         found = [seen for seen in self.passes if seen.x is x and seen.features.requires_grad]
         return found[-1] if found else None
 
+    def of_both(self, x: Tensor, u: Tensor) -> Pass | None:
+        """The last pass over the rows of x and behind them those of u that can be differentiated, if there was one."""
+        rows = torch.cat([x, u])
+        found = [seen for seen in self.passes if seen.features.requires_grad and torch.equal(seen.x, rows)]
+        return found[-1] if found else None
+
 
 @contextlib.contextmanager
 def watch(net: nn.Module) -> Iterator[Watched]:

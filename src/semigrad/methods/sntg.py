@@ -10,8 +10,8 @@ stays out, and so does a pair with an unlabeled row whose target has no weight (
 below FixMatch's threshold). The original pairs the halves of a batch that was mixed at random, which is the same in
 distribution. Its w is that of the host's consistency term with the share of labeled examples in it; here k is the
 weight itself and the Gaussian ramp w its own, so that k does not depend on the host. h are the features in front of the
-head, from the passes that the host runs anyway; an example that it does not pass through the network as it is gets a
-pass of its own.
+head, from the passes that the host runs anyway, in the original the one pass over its mixed batch; examples that the
+host does not pass through the network as they are get a pass of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Modifier, Terms
-from semigrad.core.passes import features, statistics_kept, watch
+from semigrad.core.passes import Watched, features, statistics_kept, watch
 from semigrad.settings.fields import NotNegative, Positive
 
 
@@ -52,13 +52,7 @@ class SNTG(Modifier):
         with watch(net) as watched:
             terms = super().loss(net, memory, batch, guess, clock)
         x, u = batch.labeled[0], batch.unlabeled[self.traits.student_view]
-        labeled, unlabeled = watched.of(x), watched.of(u)
-        with clock.masks("sntg"), statistics_kept(net):
-            if labeled is None and unlabeled is None:  # together, as a host does that has not run them apart
-                h = features(net, torch.cat([x, u]))
-            else:
-                parts = zip((x, u), (labeled, unlabeled), strict=True)
-                h = torch.cat([features(net, rows) if seen is None else seen.features for rows, seen in parts])
+        h = self.features_of_both(net, x, u, watched, clock)
         y = torch.cat([batch.labels, guess["targets"].argmax(1)])
         known = torch.ones(len(h), dtype=torch.bool, device=h.device)
         if "weights" in guess:
@@ -69,6 +63,17 @@ class SNTG(Modifier):
         pairs = torch.where(both, self.pull_or_push(h[first], h[second], y[first] == y[second]), 0.0)
         mean = pairs.sum() / both.sum().clamp(min=1)
         return {**terms, "neighbors": self.weight * clock.gaussian_ramp(self.ramp) * mean}
+
+    def features_of_both(self, net: nn.Module, x: Tensor, u: Tensor, watched: Watched, clock: Clock) -> Tensor:
+        """(B_l + B_u, width): of the host's own passes, together or apart, and of another one where it had none."""
+        labeled, unlabeled = watched.of(x), watched.of(u)
+        if labeled is unlabeled is None and (both := watched.of_both(x, u)) is not None:
+            return both.features
+        with clock.masks("sntg"), statistics_kept(net):
+            if labeled is None and unlabeled is None:  # together, as a host does that has not run them apart
+                return features(net, torch.cat([x, u]))
+            parts = zip((x, u), (labeled, unlabeled), strict=True)
+            return torch.cat([features(net, rows) if seen is None else seen.features for rows, seen in parts])
 
     def pull_or_push(self, first: Tensor, second: Tensor, same: Tensor) -> Tensor:
         """ℓ, one number for each pair."""

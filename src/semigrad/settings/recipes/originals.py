@@ -11,6 +11,8 @@ by 4 zeros; theirs are by 2 (Laine & Aila, VAT and what builds on it) or reflect
 BatchNorm's running statistics keep 0.9 of the past, 0.999 in the Wide ResNet; VAT, ADA-Net and TNAR keep 0.99, MA-DNN
 0.9999. MA-DNN's clipped gradients and smoothed labels are left out, SNTG's k = 0.4 is the default of its code.
 Second heads for consistency (Mean Teacher in PyTorch, fastSWA, Dual Student) are left out.
+Mean-only networks (Laine & Aila, SNTG, Mean Teacher in TensorFlow, VAdD): theirs set every scale by a first pass over a
+batch, and their head is normalized as the convolutions are; ours starts at He's gain and has a plain linear head.
 """
 
 from __future__ import annotations
