@@ -101,6 +101,16 @@ def test_a_class_that_is_broken_altogether_is_no_reason_to_give_up(planted):
     assert "few-labels" in kinds(examine(str(planted)))
 
 
+def test_sizes_that_differ_and_classes_that_are_not_tested(planted):
+    shutil.rmtree(planted / "test" / "dog")
+    saved(planted / "unlabeled" / "wide.png", photo(50, 40)[:20])
+    report = examine(str(planted))
+    sizes, untested = finding(report, "sizes"), finding(report, "untested")
+    assert (sizes.weight, sizes.count, sizes.examples) == ("note", 2, ["32 x 32: 43", "40 x 20: 1"])
+    assert "sides from 20 to 40, 32 x 32 most often (43); the longest is 2.0 times as long as wide" in sizes.what
+    assert (untested.weight, untested.count, untested.examples) == ("look", 1, ["dog"])
+
+
 def test_exact_copies_within_and_across_parts(planted):
     saved(planted / "test" / "cat" / "leak.png", photo(0))
     saved(planted / "test" / "dog" / "leak.png", photo(15))
