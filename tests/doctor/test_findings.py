@@ -328,6 +328,20 @@ def test_pictures_that_are_read_while_training(tmp_path, capsys):
     assert found["same-labeled-test"]["examples"] == ["val/n1/leak.png = train/n1/2.png"]
 
 
+def test_classes_are_counted_in_full_where_only_some_pictures_are_read(tmp_path):
+    for number in range(24):
+        part, kind = ("train", "val")[number >= 16], ("n1", "n2")[number % 2]
+        saved(tmp_path / part / kind / f"{number}.png", photo(number, 80))
+    report = examine(f"imagenet:{tmp_path}", most=3)
+    assert report.to_dict()["parts"] == {
+        "labeled": {"examples": 16, "read": 3, "classes": [8, 8]},
+        "test": {"examples": 8, "read": 3, "classes": [4, 4]},
+    }
+    assert report.sampled[0] == "Only 3 of 16 labeled pictures were read (--most)."
+    assert not {"few-labels", "uneven", "untested", "shifted"} & kinds(report)
+    assert finding(report, "labels-not-checked").advice.endswith("or compare more of those that there are (--most).")
+
+
 def test_such_pictures_by_the_features_of_a_run(tmp_path):
     data = tmp_path / "data"
     for number in range(24):
