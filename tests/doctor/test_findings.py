@@ -101,6 +101,16 @@ def test_a_class_that_is_broken_altogether_is_no_reason_to_give_up(planted):
     assert "few-labels" in kinds(examine(str(planted)))
 
 
+def test_sizes_that_differ_and_classes_that_are_not_tested(planted):
+    shutil.rmtree(planted / "test" / "dog")
+    saved(planted / "unlabeled" / "wide.png", photo(50, 40)[:20])
+    report = examine(str(planted))
+    sizes, untested = finding(report, "sizes"), finding(report, "untested")
+    assert (sizes.weight, sizes.count, sizes.examples) == ("note", 2, ["32 x 32: 43", "40 x 20: 1"])
+    assert "sides from 20 to 40, 32 x 32 most often (43); the longest is 2.0 times as long as wide" in sizes.what
+    assert (untested.weight, untested.count, untested.examples) == ("look", 1, ["dog"])
+
+
 def test_exact_copies_within_and_across_parts(planted):
     saved(planted / "test" / "cat" / "leak.png", photo(0))
     saved(planted / "test" / "dog" / "leak.png", photo(15))
@@ -316,6 +326,20 @@ def test_pictures_that_are_read_while_training(tmp_path, capsys):
     found = {each["kind"]: each for each in said["findings"]}
     assert found["broken"]["examples"][0].startswith("train/n1/cut.png")
     assert found["same-labeled-test"]["examples"] == ["val/n1/leak.png = train/n1/2.png"]
+
+
+def test_classes_are_counted_in_full_where_only_some_pictures_are_read(tmp_path):
+    for number in range(24):
+        part, kind = ("train", "val")[number >= 16], ("n1", "n2")[number % 2]
+        saved(tmp_path / part / kind / f"{number}.png", photo(number, 80))
+    report = examine(f"imagenet:{tmp_path}", most=3)
+    assert report.to_dict()["parts"] == {
+        "labeled": {"examples": 16, "read": 3, "classes": [8, 8]},
+        "test": {"examples": 8, "read": 3, "classes": [4, 4]},
+    }
+    assert report.sampled[0] == "Only 3 of 16 labeled pictures were read (--most)."
+    assert not {"few-labels", "uneven", "untested", "shifted"} & kinds(report)
+    assert finding(report, "labels-not-checked").advice.endswith("or compare more of those that there are (--most).")
 
 
 def test_such_pictures_by_the_features_of_a_run(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from semigrad.labeling import typical as module
 from semigrad.labeling.typical import clusters, typical, typicality, unit_rows
 
 
@@ -46,6 +47,27 @@ def test_groups_without_labels_come_first_the_larger_before_the_smaller_each_by_
         assert each.place + 2 == densest
 
 
+def test_small_groups_are_passed_over_while_there_are_others():
+    rows, truth = blobs([30, 5, 20])
+    found = typical(rows[:1], rows[1:], 2)  # three clusters; the one of five has no label either
+    assert [(each.size, each.labels) for each in found] == [(20, 0), (30, 1)]
+    assert [truth[each.place + 1] for each in found] == [2, 0]
+
+
+def test_there_are_as_many_clusters_as_labels_and_examples_to_choose_but_at_most_500(monkeypatch):
+    counts = []
+
+    def counted(features, count, seed):
+        counts.append(count)
+        return np.arange(len(features)) % count
+
+    monkeypatch.setattr(module, "clusters", counted)
+    rows = np.random.default_rng(0).normal(size=(600, 2))
+    for budget in (20, 490, 491, 580):
+        assert len(typical(rows[:10], rows[10:], budget)) == budget
+    assert counts == [30, 500, 500, 500]
+
+
 def test_more_than_there_are_clusters_and_more_than_there_is():
     rows, _ = blobs([8, 3])
     found = typical(rows[:1], rows[1:], 100)
@@ -58,3 +80,11 @@ def test_a_seed_gives_the_same_choice():
     first, second = (typical(rows[:10], rows[10:], 20, seed=3) for _ in range(2))
     assert first == second
     assert len({each.place for each in first}) == 20
+
+
+def test_many_clusters_are_found_by_parts_of_the_data():
+    rows, truth = blobs([12] * 60, width=60)
+    assert len({*zip(clusters(unit_rows(rows), 60, 0).tolist(), truth.tolist(), strict=True)}) < 1.5 * 60
+    found = typical(rows[:1], rows[1:], 59, seed=2)
+    assert found == typical(rows[:1], rows[1:], 59, seed=2)
+    assert len({each.place for each in found}) == 59

@@ -181,6 +181,24 @@ def test_a_body_that_never_ends_is_given_up(pictures_run):
         assert line.recv(100).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.parametrize("sent", [b"", b"POST /predict HTTP/1.1\r\nHost: local"], ids=["nothing", "half a head"])
+def test_connections_without_a_request_are_closed_and_keep_nobody_out(pictures_run, sent):
+    with contextlib.ExitStack() as opened:
+        number, service = opened.enter_context(running(pictures_run, waiting=1, head_seconds=2.0))
+        lines = [opened.enter_context(socket.create_connection(("127.0.0.1", number)))]
+        lines[0].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_for(lambda: service.counts.requests["/health", 200] == 1)
+        lines += [opened.enter_context(socket.create_connection(("127.0.0.1", number))) for _ in range(3)]
+        for line in lines:
+            line.settimeout(60)
+            line.sendall(sent)
+        for line in lines:
+            with contextlib.suppress(ConnectionResetError):
+                while line.recv(10_000):
+                    pass  # the answer, and then the end
+        assert ask(number, "GET", "/health")[0] == 200
+
+
 def test_more_than_may_wait_are_sent_away_and_the_service_goes_on(pictures_run):
     with running(pictures_run, together=1, waiting=1) as (number, service):
         with socket.create_connection(("127.0.0.1", number)) as slow:
@@ -254,6 +272,7 @@ def test_rows_of_numbers_as_json(tmp_path):
             ([1, 2], 400),
             ([1, 2, "x"], 400),
             ([None] * 3, 400),
+            ([3e38] * 3, 422),
         ):
             body = json.dumps(given).encode()
             assert ask(number, body=body, headers={"Content-Type": "application/json"})[0] == status
@@ -370,15 +389,17 @@ def test_of_many_pictures_at_once_the_last_one_is_shown(port, tmp_path):
     assert complaints == []
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_ends_a_server_of_its_own_process_cleanly(times, pictures_run):
+@pytest.mark.parametrize(
+    ("asked", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 1)], ids=["once", "twice", "SIGTERM"]
+)
+def test_ctrl_c_ends_a_server_of_its_own_process_cleanly(asked, times, pictures_run):
     words = [sys.executable, "-m", "semigrad", "serve", pictures_run, "--port", "0", "--threads", "1"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         number = int(re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())[1])
         assert ask(number, body=png())[0] == 200
         sentence(ask(number, body=b"text"), 400)
         for _ in range(times):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(asked)
         out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (0, "Stopped.\n", "")
 

@@ -16,9 +16,9 @@ said, and the probability below which it is no accident of few labels."""
 
 
 def class_counts(subject: Subject) -> dict[str, list[int]]:
-    """Examples of each class, in the parts whose classes are known."""
+    """Examples of each class, in the parts whose classes are known; also of those that were not read."""
     return {
-        name: np.bincount(part.labels[part.labels >= 0], minlength=len(subject.classes)).tolist()
+        name: np.bincount(part.known[part.known >= 0], minlength=len(subject.classes)).tolist()
         for name, part in subject.parts.items()
         if name != "unlabeled"
     }

@@ -32,10 +32,14 @@ class Part:
     examples: Examples
     positions: np.ndarray  # in `examples`
     labels: np.ndarray  # class numbers, -1: not known or hidden
-    total: int  # that there are; more than `positions` where only some could be read
+    known: np.ndarray  # class numbers of all that there are; more than `labels` where only some could be read
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def total(self) -> int:
+        return len(self.known)
 
     def name_of(self, place: int) -> str:
         """The example at a place, with the part in front where its name does not say it."""
@@ -69,11 +73,6 @@ class Subject:
     def images(self) -> bool:
         return len(self.shape) == 3
 
-    @property
-    def in_part(self) -> bool:
-        """Only some of the examples were read."""
-        return any(part.total > len(part) for part in self.parts.values())
-
 
 def open_subject(
     given: str, seed: int, label: str | None, image_size: int | None, most: int, full: bool = False
@@ -106,12 +105,12 @@ def _parts(spec: str, run: Run, dataset: Dataset) -> list[Part]:
         labeled, unlabeled = split.labeled, split.unlabeled
     hidden = np.full(len(unlabeled), -1)
     parts = [
-        Part("labeled", dataset.train, labeled, dataset.labels[labeled], len(labeled)),
-        Part("unlabeled", dataset.train, unlabeled, hidden, len(unlabeled)),
+        Part("labeled", dataset.train, labeled, dataset.labels[labeled], dataset.labels[labeled]),
+        Part("unlabeled", dataset.train, unlabeled, hidden, hidden),
     ]
     if dataset.test is not None and dataset.test_labels is not None:
         everything = np.arange(len(dataset.test))
-        parts.append(Part("test", dataset.test, everything, dataset.test_labels, len(everything)))
+        parts.append(Part("test", dataset.test, everything, dataset.test_labels, dataset.test_labels))
     return parts
 
 
@@ -151,5 +150,5 @@ def _of_files(spec: str, run: Run, dataset: Dataset, most: int, full: bool) -> S
         sizes.update((width, height) for width, height, _ in album.heads_of(files))
         small = InMemory(torch.from_numpy(pictures.values), names=tuple(names[place] for place in pictures.kept))
         kept = np.arange(len(pictures.kept))
-        parts[name] = Part(name, small, kept, part.labels[places][pictures.kept], part.total)
+        parts[name] = Part(name, small, kept, part.labels[places][pictures.kept], part.known)
     return replace(subject, parts=parts, broken=broken, sizes=sizes, shape=(3, side, side))

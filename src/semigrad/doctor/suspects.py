@@ -34,7 +34,8 @@ def find_suspects(subject: Subject, compared: Compared) -> list[Finding]:
     counts = np.bincount(labels[spread], minlength=len(subject.classes))
     chosen = spread[counts[labels[spread]] >= FEWEST]
     if len(np.unique(labels[chosen])) < 2:
-        advice = f"Label at least {FEWEST} of each class."
+        more = " or compare more of those that there are (--most)" if len(places) < part.total else ""
+        advice = f"Label at least {FEWEST} of each class{more}."
         return [Finding("labels-not-checked", "note", 1, "There are too few labels to tell wrong ones.", advice)]
     p, classes = out_of_fold(features[chosen], labels[chosen])
     given = np.searchsorted(classes, labels[chosen])

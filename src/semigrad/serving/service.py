@@ -30,6 +30,7 @@ try:
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise InputError(
         f'A service needs the extra serve ({error.name} is missing): pip install "semigrad[serve]".'
@@ -64,6 +65,7 @@ class Limits:
     together: int = 8  # bodies in memory
     waiting: int = 100  # requests for a prediction; more are sent away
     seconds: float = 30.0  # for a body to arrive
+    head_seconds: float = 30.0  # for the head of a request, from when it could begin
 
 
 class Service:
@@ -203,11 +205,40 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def connections(seconds: float) -> type[H11Protocol]:
+    """Connections that end where the head of a request is not there in time: the server itself would wait for ever, and
+    whoever opens enough of them would keep everybody else out."""
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.wait()
+
+        def on_response_complete(self) -> None:
+            self.limit.cancel()
+            self.wait()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.limit.cancel()
+            super().connection_lost(exc)
+
+        def wait(self) -> None:
+            self.limit = self.loop.call_later(seconds, self.give_up)
+
+        def give_up(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:  # no request is under way
+                self.transport.close()
+
+    return Connection
+
+
 def server_of(service: Service, host: str) -> uvicorn.Server:
     """Of this machine alone where the host is; elsewhere under every name that it is asked by."""
     hosts = [*LOOPBACK, "[::1]"] if host in LOOPBACK else ["*"]
     config = uvicorn.Config(
-        service.application(hosts), log_level="warning", access_log=False, server_header=False,
+        service.application(hosts), http=connections(service.limits.head_seconds), log_level="warning",
+        access_log=False, server_header=False,
         limit_concurrency=4 * service.limits.waiting, timeout_keep_alive=5, timeout_graceful_shutdown=5, lifespan="off",
     )  # fmt: skip
     return uvicorn.Server(config)
