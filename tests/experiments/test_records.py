@@ -35,8 +35,8 @@ def test_a_page_of_results_is_what_the_records_give(page):
         ("Labeled-Only", "supervised"),
         ("Ours", "meta-gradient"),
         ("Labeled-Only (strong)", {"name": "supervised", "strong": True}),
-        ("Meta-Match", None),
-        ("FixMatch", {"name": "fixmatch", "threshold": 0.8}),
+        ("Meta-Match", "meta-match"),
+        ("FixMatch", None),
     ],
 )
 @pytest.mark.parametrize("labels", [250, 500, 1000])

@@ -8,6 +8,7 @@ from semigrad.data import SOURCES, outline_of
 from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.opening import open_data
 from semigrad.errors import InputError
+from semigrad.methods import FixMatch, MetaMatch
 from semigrad.run import configure
 from semigrad.settings.recipes import steps_for
 
@@ -78,14 +79,24 @@ def test_data_in_memory_go_by_their_own_size():
 
 
 def test_fields_of_a_method_on_a_data_set_hold_where_it_is_named():
-    """The paper mixes otherwise on SVHN; what is done by default there knows nothing of it."""
-    assert configure("svhn@1000").method.gamma == 1.0
+    """The paper mixes otherwise on SVHN; other methods that mix know nothing of it."""
+    assert configure("svhn@1000", method="meta-match").method.gamma == 1.0
     assert configure("svhn@1000", method="meta-gradient").method.gamma == 0.1
     assert configure("svhn@1000", method="meta-gradient+fast-swa").method.host.gamma == 0.1
     assert configure("svhn@1000", method={"name": "meta-gradient", "gamma": 0.3}).method.gamma == 0.3
     assert configure("svhn@1000", recipe="algorithm-2").method.gamma == 0.1
     assert configure("cifar10@4000", method="meta-gradient").method.gamma == 1.0
     assert configure("svhn@1000", config={"methods": {"vat": {"epsilon": 3.0}}}, method="vat").method.epsilon == 3.0
+
+
+def test_a_method_that_is_named_has_the_fields_that_its_kind_of_data_gives_it():
+    """Whoever names the default gets the default; its class has what its paper has."""
+    assert configure("svhn@1000", method="fixmatch") == configure("svhn@1000")
+    assert configure("svhn@1000", method="fixmatch+meta").method.host == FixMatch(threshold=0.8)
+    assert configure("svhn@1000", method={"name": "fixmatch", "threshold": 0.95}).method == FixMatch()
+    assert configure("csv:none.csv", method="fixmatch").method == FixMatch()
+    assert configure("svhn@1000", method="meta-match").method == MetaMatch()
+    assert configure("svhn@1000", recipe="fixmatch-svhn").method == FixMatch()
 
 
 @pytest.mark.parametrize("odd", [5, {"vat": 3}, [{"vat": {}}]])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from semigrad.methods import METHODS, parts
+from semigrad.methods import METHODS, FixMatch, MetaMatch, parts
 from semigrad.methods.swa import FastSWA
 from semigrad.run import Run, configure, from_layers
 from semigrad.settings.recipes import BY_KIND, OF_DATA, RECIPES
@@ -38,13 +38,19 @@ def test_an_original_leaves_nothing_to_the_defaults_of_the_data(name):
 
 def test_no_name_is_given_twice():
     assert not PAPER.keys() & ORIGINALS.keys()
-    assert {"best": BY_KIND["images"], **PAPER, **ORIGINALS} == RECIPES
+    assert {"best": {}, **PAPER, **ORIGINALS} == RECIPES
 
 
-@pytest.mark.parametrize("data", ["digits@40", "cifar10@4000", "svhn@1000", "csv:none.csv"])
-def test_the_best_recipe_is_what_is_done_anyway(data):
-    assert configure(data, recipe="best").method == configure(data).method
-    assert configure(data, recipe="best").method_name == "meta-match"
+@pytest.mark.parametrize(
+    ("data", "method"),
+    [
+        ("digits@40", FixMatch(threshold=0.8)), ("cifar10@4000", FixMatch(threshold=0.8)),
+        ("svhn@1000", FixMatch(threshold=0.8)), ("csv:none.csv", MetaMatch(beta=1.0)),
+    ],
+)  # fmt: skip
+def test_the_best_recipe_is_what_is_done_anyway(data, method):
+    assert configure(data, recipe="best") == configure(data)
+    assert configure(data).method == method
 
 
 def test_every_published_method_has_a_recipe():

@@ -50,7 +50,7 @@ def entries(what: str) -> dict[str, str]:
     if what == "recipes":
         from semigrad.settings.recipes import RECIPES
 
-        return {name: ", ".join(_flat(layer)) for name, layer in RECIPES.items()}
+        return {name: ", ".join(_flat(layer)) or "as where nothing is said" for name, layer in RECIPES.items()}
     if what == "data":
         from semigrad.data import SOURCES
 
