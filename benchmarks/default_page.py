@@ -17,10 +17,10 @@ ABOUT = (
     "Worse and better: the interval leaves 0 out. By chance one interval in forty does so on either side."
 )
 HEADS: dict[Part, tuple[str, str]] = {
-    "test": ("The default beside labeled-only", "`python benchmarks/defaults.py`: test error"),
+    "test": ("The default beside labeled-only", "`python -m benchmarks.defaults`: test error"),
     "validation": (
         "What the default was chosen by",
-        "`python benchmarks/defaults.py --part validation`: error on labels that were held out, seeds that are in no "
+        "`python -m benchmarks.defaults --part validation`: error on labels that were held out, seeds that are in no "
         "other table,",
     ),
 }
@@ -79,9 +79,9 @@ def defaults(known: Measured, places: list[Place], rows: list[str]) -> list[str]
         *lines,
         "",
         "\\* the default was chosen with validation errors of this task among others; the rest confirm it. Best other: "
-        "the lowest mean of the other methods on the test part, which is what nobody knows beforehand. Seconds are "
-        "medians of a run beside another one, two at a time on two cores; those of runs that other tables have too are "
-        "of other days, and of machines up to twice as fast.",
+        "the lowest mean of the other methods, which is what nobody knows beforehand. Seconds are medians of a run "
+        "beside another one, two at a time on two cores; those of runs that other tables have too are of other days, "
+        "and of machines up to twice as fast.",
     ]
 
 

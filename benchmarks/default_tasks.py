@@ -112,7 +112,7 @@ TASKS: dict[str, Task] = {
     "breast cancer": small("table of 30 columns, 40 labels", table(load_breast_cancer, 40), 100),
     "digits as a table": small("table of 64 columns, 120 labels", table(load_digits, 120), 250, chosen_on=True),
     "moons": small("points on two half circles, 8 labels", moons, 200),
-    "svhn@250": pictures("photographs of digits", "svhn@250", (500, 2000)),
+    "svhn@250": pictures("photographs of digits", "svhn@250", (500, 2000), chosen_on=True),
     "svhn@1000": pictures("photographs of digits", "svhn@1000", (500, 2000), chosen_on=True),
     "cifar10@1000": pictures("photographs", "cifar10@1000", chosen_on=True),
     "cifar10@4000": pictures("photographs", "cifar10@4000", (1000, 4000)),

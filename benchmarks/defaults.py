@@ -1,9 +1,9 @@
 """What somebody gets who says nothing but the data: the default beside labeled-only with the same budget, on tasks of
 many kinds.
 
-    python benchmarks/defaults.py                               # everything that is not on record yet, then the page
-    python benchmarks/defaults.py --tasks wine,moons --rows supervised,default
-    python benchmarks/defaults.py --part validation             # to choose by: other seeds, labels held out
+    python -m benchmarks.defaults                               # everything that is not on record yet, then the page
+    python -m benchmarks.defaults --tasks wine,moons --rows supervised,default
+    python -m benchmarks.defaults --part validation             # to choose by: other seeds, labels held out
 
 Every row has the same steps, network and optimizer on a task; two budgets each. What is measured goes to
 docs/results/defaults.json, and docs/results/defaults.md is written from that alone; for validation it is
@@ -84,7 +84,7 @@ def main(options: Options) -> int:
     train_all({path: missing[same[0]] for path, same in cells.items()}, options.jobs, tell, failed)
     if options.part == "test":
         known |= {cell: found for cell, found in beside(options).items() if cell not in known}
-        write(options.part, known)
+    write(options.part, known)
     page = RECORDS[options.part].with_suffix(".md")
     page.write_text(markdown(options.part, known), encoding="utf-8")
     print(page)
@@ -153,5 +153,4 @@ def beside(options: Options) -> Measured:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))
-    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python benchmarks/defaults.py"))))
+    sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python -m benchmarks.defaults"))))

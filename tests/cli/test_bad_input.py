@@ -53,7 +53,7 @@ BAD = {
         ["lr must be positive", "momentum must be", "average must be at least 0 and below 1", "weight_decay must be"],
     ),
     "impossible fields": (
-        ["train", "digits@40", "--gamma", "0", "--weight", "-1", "--beta", "-3"],
+        ["train", "digits@40", "--method", "meta-match", "--gamma", "0", "--weight", "-1", "--beta", "-3"],
         ["gamma must be positive", "weight must be finite and not negative", "beta must be", "or 'lr'; given: -3"],
     ),
     "more labels than examples": (["train", "digits@4000"], ["Class '0' has 124 examples with a label, but 400"]),
@@ -63,7 +63,7 @@ BAD = {
     "a share above all": (["train", "digits@101%"], ["A share of labels lies above 0 % and up to 100 %"]),
     "no such split": (["train", "digits@many"], ["Cannot read the data 'digits@many'", "@4000"]),
     "unequal batches": (
-        ["train", "digits@40", "--unlabeled-batch", "32"],
+        ["train", "digits@40", "--method", "meta-match", "--unlabeled-batch", "32"],
         ["MetaMatch mixes labeled with unlabeled rows", "batch 64 and unlabeled_batch 32. Make them equal"],
     ),
     "nothing unlabeled": (["train", "digits"], ["leaves nothing unlabeled", "--include-labeled", "digits@100"]),
@@ -72,7 +72,20 @@ BAD = {
         ["conv-large does not take examples of 1 x 8 x 8", "Models that do: ", "small-conv"],
     ),
     "several kinds at once": (
-        ["train", "digits@45", "--model", "conv-large", "--steps", "0", "--unlabeled-batch", "3", "--device", "tpu"],
+        [
+            "train",
+            "digits@45",
+            "--method",
+            "meta-match",
+            "--model",
+            "conv-large",
+            "--steps",
+            "0",
+            "--unlabeled-batch",
+            "3",
+            "--device",
+            "tpu",
+        ],
         ["conv-large", "steps must be", "mixes labeled with", "'tpu'", "cannot be shared equally"],
     ),
     "a device that is none": (["train", "digits@40", "--device", "meta"], ["There is no device 'meta' here"]),
@@ -128,7 +141,7 @@ def test_one_message_and_nothing_written(case, empty, capsys):
 FILES = {
     "broken": ("steps = = 3", ["Cannot read the file given.toml", "line 1"]),
     "binary": ("\x00\x01", ["Cannot read the file given.toml"]),
-    "unknown keys": ("stepz = 3\n[method]\nbta = 1", ["no setting 'stepz'. Did you mean 'steps'?", "mean 'beta'?"]),
+    "unknown keys": ("stepz = 3\n[method]\nwight = 1", ["no setting 'stepz'. Did you mean 'steps'?", "mean 'weight'?"]),
     "wrong types": (
         'steps = "3"\nlr = true\nmilestones = 0.5\nnesterov = 1\n[model]\nwidths = [1.5]',
         ["steps takes a whole number; given: '3'", "lr takes a number", "milestones takes a list of numbers",

@@ -43,13 +43,13 @@ print("torch" in sys.modules, code, file=sys.stderr)
 
 
 def test_a_folder_is_all_that_resume_needs(tmp_path, capsys):
-    flags = [*FLAGS, "--steps", "6", "--gamma", "0.3"]
+    flags = [*FLAGS, "--steps", "6", "--threshold", "0.3"]
     assert cli("train", "digits@40", *flags, "--out", tmp_path / "a") == 0
     (tmp_path / "a" / "result.json").unlink()
     assert cli("train", "--resume", "--out", tmp_path / "a", "--threads", "1") == 0
     assert "Going on at step 6" in capsys.readouterr().err
-    assert cli("train", "--resume", "--out", tmp_path / "a", "--gamma", "0.4") == 2
-    assert "gamma: 0.3 there, 0.4 here" in capsys.readouterr().err
+    assert cli("train", "--resume", "--out", tmp_path / "a", "--threshold", "0.4") == 2
+    assert "threshold: 0.3 there, 0.4 here" in capsys.readouterr().err
 
 
 def test_import_semigrad_does_without_torch_and_gives_every_name():
@@ -89,7 +89,7 @@ def test_results_on_stdout_and_the_rest_on_stderr(tmp_path, capsys):
     assert (line["error"], line["error_top5"], line["seconds"]) == (
         result["error"], result["error_top5"], result["seconds"],
     )  # fmt: skip
-    assert (line["method"], line["data"], line["seed"], line["steps"]) == ("meta-match", "digits@40", 0, 3)
+    assert (line["method"], line["data"], line["seed"], line["steps"]) == ("fixmatch", "digits@40", 0, 3)
     assert line["run"] == str(tmp_path / "run")
     assert words[0].startswith(f"test error {result['error']:.2f} %, top-5 {result['error_top5']:.2f} %")
     assert words[1:] == [f"Run: {tmp_path / 'run'}", f"Learning curve: {tmp_path / 'run' / 'curve.png'}"]
@@ -152,7 +152,20 @@ def test_a_method_flag_over_a_file_drops_the_fields_of_the_other_method(tmp_path
 
 
 def test_a_run_json_reproduces_its_run_to_the_bit(tmp_path):
-    chosen = ("--beta", "0.3", "--seed", "5", "--average", "0.5", "--optimizer", "adam", "--lr", "0.01")
+    chosen = (
+        "--method",
+        "meta-match",
+        "--beta",
+        "0.3",
+        "--seed",
+        "5",
+        "--average",
+        "0.5",
+        "--optimizer",
+        "adam",
+        "--lr",
+        "0.01",
+    )
     assert cli(*TRAIN, *chosen, "--out", tmp_path / "first") == 0
     assert cli("train", "--config", tmp_path / "first" / "run.json", "--out", tmp_path / "second") == 0
     assert recorded(tmp_path / "first") == recorded(tmp_path / "second")
@@ -163,12 +176,12 @@ def test_a_run_json_reproduces_its_run_to_the_bit(tmp_path):
 def test_each_different_run_has_a_folder_of_its_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli(*TRAIN) == 0
-    assert cli(*TRAIN, "--beta", "0.5") == 0
+    assert cli(*TRAIN, "--threshold", "0.5") == 0
     assert cli(*TRAIN) == 2  # the same again
     assert "holds a finished run" in capsys.readouterr().err
     names = sorted(os.listdir("runs"))
     assert len(names) == 2
-    assert all(name.startswith("digits@40_meta-match_seed0_") for name in names)
+    assert all(name.startswith("digits@40_fixmatch_seed0_") for name in names)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path):

@@ -20,7 +20,7 @@ ODD = {
     "no for a number of the network": (["train", "digits@40", "--model.no-drop", "3"], "no option '--model.no-drop'"),
     "an option of a modifier that is not there": (
         ["train", "digits@40", "--fast-swa.cycle", "0.1"],
-        "--fast-swa.cycle is an option of HOST+fast-swa, not of meta-match.",
+        "--fast-swa.cycle is an option of HOST+fast-swa, not of fixmatch.",
     ),
     "an option of another network": (
         ["train", "digits@40", "--model", "mlp", "--model.widths", "4"],

@@ -13,7 +13,7 @@ from semigrad.cli.options import parse
 from semigrad.cli.show import print_table
 from semigrad.settings.fields import Count
 
-ROWS = {"labeled-only": "supervised", "meta-gradient": "meta-gradient", "meta-match": "meta-match"}
+ROWS = {"labeled-only": "supervised", "meta-gradient": "meta-gradient", "fixmatch": "fixmatch"}
 
 
 @dataclass(frozen=True)
