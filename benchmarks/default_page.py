@@ -64,7 +64,9 @@ def defaults(known: Measured, places: list[Place], rows: list[str]) -> list[str]
     ]
     for task, budget in places:
         own = {row: summarize(list(values(known, task, budget, row).values())) for row in (BASELINE, *rows)}
-        others = {row: found.mean for row, found in own.items() if found and row not in (BASELINE, DEFAULT)}
+        runs = {row: values(known, task, budget, row, "key") for row in own}
+        others = {row: found.mean for row, found in own.items() if found and row != BASELINE}
+        others = {row: mean for row, mean in others.items() if row != DEFAULT and runs[row] != runs[DEFAULT]}
         best = min(others, key=others.__getitem__, default="")
         times = (median_seconds(known, task, budget, row) for row in (BASELINE, DEFAULT))
         base = own[BASELINE]
