@@ -114,7 +114,7 @@ NAN[4, 1:3] = np.nan, np.inf
     ("arrays", "message"),
     [
         ({"x": NAN, "y": Y}, "x has 2 values that are not finite numbers, first in row 4"),
-        ({"x": np.eye(6) * 1e300, "y": Y}, "6 values that are not finite numbers, first in row 0"),
+        ({"x": np.eye(6) * 1e300, "y": Y}, "6 values beyond what single precision holds.*first in row 0; scale"),
         ({"x": IMAGES.astype(float), "y": Y}, r"outside \[0, 1\], first in image 0; divide by"),
         ({"x": IMAGES * np.nan, "y": Y}, r"outside \[0, 1\]"),
         ({"x": IMAGES.astype(np.int32), "y": Y}, r"x is int32 \(6, 3, 16, 20\); allowed are"),

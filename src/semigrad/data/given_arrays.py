@@ -49,8 +49,10 @@ def _backbone(given: np.ndarray) -> bytes:
 
 def as_array(value: Any) -> np.ndarray:
     """A numpy array of whatever is one: lists, numpy's own, torch's on any device."""
-    detach = getattr(value, "detach", None)
-    return np.asarray(detach().cpu() if callable(detach) else value)
+    if not callable(getattr(value, "detach", None)):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor)  # which numpy does not know
 
 
 def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
@@ -126,10 +128,12 @@ def _features(key: str, x: np.ndarray) -> np.ndarray:
         features = np.ascontiguousarray(x, dtype=np.float32)
     bad = ~np.isfinite(features)
     if bad.any():
-        raise InputError(
-            f"{key} has {bad.sum():,} values that are not finite numbers, first in row {bad.any(axis=1).argmax()}; "
-            "fill or drop them."
-        )
+        row = int(bad.any(axis=1).argmax())
+        if np.isfinite(x[row][bad[row]]).all():
+            what, remedy = "beyond what single precision holds, 3.4e38", "scale them down"
+        else:
+            what, remedy = "that are not finite numbers", "fill or drop them"
+        raise InputError(f"{key} has {bad.sum():,} values {what}, first in row {row}; {remedy}.")
     return features
 
 
