@@ -82,6 +82,12 @@ class Given:
 def main(options: Options) -> int:
     check_words(options)
     records = read_json(options.kept) if options.kept.exists() else {}
+    lengths = {record["budget"] for record in records.values() if record["row"] in OURS}
+    if others := sorted(lengths - {length_of(options)}):
+        raise InputError(
+            f"{options.kept} has runs of fit that were given {others[0]}, and its page is of one length. Give these a "
+            "file of their own with --kept."
+        )
     wanted = options.rows or (FIT, *THEIRS)
     for data, seed in itertools.product(options.data or tuple(MAKERS), range(options.seeds)):
         missing = {row: key for row in wanted if (key := key_of(data, seed, row, options)) not in records}

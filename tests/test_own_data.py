@@ -51,6 +51,14 @@ def test_what_is_on_record_is_not_measured_again(tmp_path, capsys):
     assert f"| {THEIRS[1]} | {np.mean(errors):.2f} ± {np.std(errors, ddof=1):.2f} |" in told
 
 
+def test_a_short_look_is_not_averaged_with_what_is_on_record(tmp_path):
+    record = {"data": "wine", "seed": 0, "row": FIT, "budget": "2m", "error": 5.0}
+    (tmp_path / "own.json").write_text(json.dumps({"wine, seed 0, semigrad fit, 2m": record}))
+    with pytest.raises(InputError, match=r"own\.json has runs of fit that were given 2m.*with --kept"):
+        main(Options(data=("wine",), seeds=1, steps=20, kept=tmp_path / "own.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["own.json"]
+
+
 def test_what_is_not_known_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path))
     with pytest.raises(InputError) as caught:
