@@ -60,6 +60,7 @@ def test_arrays_are_what_the_same_file_is(tmp_path: Path) -> None:
         (np.array(["b", "a", "nan", "a"]), "nan", [1, 0, -1, 0], ("a", "b")),
         (np.array(["b", "a", None, "a"], np.dtypes.StringDType(na_object=None)), -1, [1, 0, -1, 0], ("a", "b")),
         ([0, 1, None, 1], -1, [0, 1, -1, 1], ("0", "1")),
+        (np.ma.masked_array([0, 1, 1, 1], [0, 0, 1, 0]), -1, [0, 1, -1, 1], ("0", "1")),
         ([True, False, None, False], -1, [1, 0, -1, 0], ("False", "True")),
         ([torch.tensor(0), torch.tensor(1), torch.tensor(-1), torch.tensor(1)], -1, [0, 1, -1, 1], ("0", "1")),
     ],

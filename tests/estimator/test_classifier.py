@@ -331,7 +331,7 @@ def test_rows_are_taken_in_whatever_holds_them():
     assert np.array_equal(plain.predict_proba(tensor.bfloat16()), plain.predict_proba(tensor.bfloat16().float()))
     assert same_weights(plain, quick().fit(np.ma.masked_array(X), y))
     masked = np.ma.masked_greater(X, 100.0)
-    with pytest.raises(InputError, match=f"X has {(X > 100).sum():,} masked values"):
+    with pytest.raises(InputError, match=f"{(X > 100).sum():,} values are masked"):
         quick().fit(masked, y)
     wide = X.astype(np.float64)
     wide[2, 4] = 1e300

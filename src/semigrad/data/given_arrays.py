@@ -49,16 +49,25 @@ def _backbone(given: np.ndarray) -> bytes:
 
 def as_array(value: Any) -> np.ndarray:
     """A numpy array of whatever is one: lists, numpy's own, torch's on any device."""
+    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(value))):
+        raise InputError(f"{masked:,} values are masked, and nothing stands in their place. Fill them first.")
     if not callable(getattr(value, "detach", None)):
         return np.asarray(value)
     tensor = value.detach().cpu()
     return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor)  # which numpy does not know
 
 
+def without_mask(labels: Any) -> Any:
+    """None where a masked array hides something; anything else as it is."""
+    if isinstance(labels, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(labels), None, labels.data.astype(object))
+    return labels
+
+
 def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
     """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, and of what is missing: None,
     NaN, and what pandas has for them."""
-    y = as_array(value)
+    y = as_array(without_mask(value))
     if y.dtype.kind == "U" and isinstance(value, list | tuple):
         y = np.array(value, object)  # without the texts that numpy makes of NaN
     if y.dtype.kind in "OT":
@@ -179,6 +188,12 @@ def _labels(
     elif not all(labels.dtype.kind in "biu" for labels in given.values()):
         kinds = " and ".join(f"{key} {labels.dtype}" for key, labels in given.items())
         raise InputError(f"{kinds}: labels must be whole numbers or strings, the same in y and y_test.")
+    for key, labels in given.items():
+        if labels.dtype == np.uint64 and labels.size and int(labels.max()) > np.iinfo(np.int64).max:
+            raise InputError(
+                f"{key} is uint64 and has the label {labels.max()}, which -1 becomes where there is no sign. Store it "
+                "as int64."
+            )
     given = {key: labels.astype(np.int64) for key, labels in given.items()}
     count = len(classes) if classes else 1 + max(int(labels.max()) for labels in given.values())
     _check_classes(given, count)

@@ -30,14 +30,12 @@ def read_examples(estimator: Any, X: Any, first: bool) -> np.ndarray:
 
 def _as_rows(X: Any) -> Any:
     """What scikit-learn takes for rows, and images in one array."""
-    if isinstance(X, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(X))):
-        raise InputError(f"X has {masked:,} masked values, and nothing stands in their place. Fill them first.")
     if isinstance(X, list | tuple) and X and len(np.shape(X[0])) > 1:
         sizes = {np.shape(image) for image in X}
         if len(sizes) > 1:
             raise InputError(f"X has images of {len(sizes):,} shapes, {min(sizes)} among them. Give them one shape.")
         return np.stack([as_array(image) for image in X])
-    return as_array(X) if hasattr(X, "detach") else X
+    return as_array(X) if hasattr(X, "detach") or isinstance(X, np.ma.MaskedArray) else X
 
 
 def _features(estimator: Any, X: Any, first: bool) -> np.ndarray:

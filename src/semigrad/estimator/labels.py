@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from semigrad.data.given_arrays import as_array
+from semigrad.data.given_arrays import as_array, without_mask
 from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
@@ -52,9 +52,8 @@ def read_labels(y: Any, rows: np.ndarray, unlabeled: Any) -> Labels:
 def as_column(y: Any) -> np.ndarray:
     """(rows,) labels, nothing lost on the way: scikit-learn makes floats of pandas' whole numbers and truth values, and
     numpy drops the mask of a masked array."""
-    if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, y.data.astype(object))
-    elif hasattr(getattr(y, "dtype", None), "numpy_dtype"):
+    y = without_mask(y)
+    if hasattr(getattr(y, "dtype", None), "numpy_dtype"):
         y = y.to_numpy(dtype=object)
     given = column_or_1d(as_array(y) if hasattr(y, "detach") else y, warn=True)
     return given.astype(object) if given.dtype.kind == "T" else given
