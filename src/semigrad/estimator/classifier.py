@@ -39,8 +39,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Rows of features are standardized by the network itself, so they need no scaler: by the mean and deviation of all
     training rows, labeled or not, whatever the method. Images are arrays (N, H, W), (N, H, W, C) or (N, C, H, W), uint8
-    or floats in [0, 1]. Labeled rows are in the unlabeled pool too, so that a method can be trained where every row has
-    a label.
+    or floats in [0, 1], or a list of them. Labeled rows are in the unlabeled pool too, so that a method can be trained
+    where every row has a label.
 
     Parameters
     ----------
