@@ -312,6 +312,8 @@ def test_rates_that_mean_nothing(rate):
             function(net, x, y, u, lr=rate)
         with pytest.raises(InputError, match="needs labeled and unlabeled examples; given: 0 and 12"):
             function(net, x[:0], y[:0], u, lr=0.1)
+        with pytest.raises(InputError, match=r"y holds -1, which is no class.* without a label are u"):
+            function(net, x, y - 1, u, lr=0.1)
     if rate is not None:
         with pytest.raises(InputError, match="beta must be"):
             meta_pseudo_labels(net, x, y, u, lr=0.1, beta=rate)

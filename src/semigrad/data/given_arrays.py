@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +67,11 @@ def without_mask(labels: Any) -> Any:
 def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
     """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, and of what is missing: None,
     NaN, and what pandas has for them."""
+    if np.ndim(unlabeled) > 0 or isinstance(unlabeled, Mapping | Set):
+        raise InputError(f"unlabeled takes one number or text, or None for what is missing; given: {unlabeled!r}.")
     y = as_array(without_mask(value))
+    if isinstance(unlabeled, str) and y.dtype.kind in "iuf":
+        y = y.astype(object)
     if y.dtype.kind == "U" and isinstance(value, list | tuple):
         y = np.array(value, object)  # without the texts that numpy makes of NaN
     if y.dtype.kind in "OT":
@@ -98,7 +102,10 @@ def _of_objects(y: np.ndarray, unlabeled: Any) -> np.ndarray:
 
 
 def _same(label: Any, unlabeled: Any) -> bool:
-    return isinstance(label, str) == isinstance(unlabeled, str) and bool(label == unlabeled)
+    """Whether a label means unlabeled; as texts, the number -1 and its text are the same."""
+    if isinstance(label, str) == isinstance(unlabeled, str):
+        return bool(label == unlabeled)
+    return not is_missing(unlabeled) and str(label) == str(unlabeled)
 
 
 def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:
