@@ -86,6 +86,15 @@ def test_the_page_says_where_others_are_better():
     assert beside_the_best([record for record in records if record["row"] != FIT]) == []
 
 
+def test_a_page_of_one_seed_and_one_row_says_nothing_of_others():
+    shared = {"data": "wine", "seed": 0, "budget": "5 steps", "error": 5.0}
+    facts = dict.fromkeys(("seconds", "processor", "predict_seconds", "export_seconds", "export_difference"), 1.0)
+    told = page([{**shared, "row": FIT, **facts, "verdicts": {}, "chosen": "vat", "steps": 5}])
+    assert "from own-data.json: 1 seed; `fit` was given 5 steps." in told
+    assert "Beside the best" not in told
+    assert "| semigrad fit | 5.00 |" in told
+
+
 @pytest.mark.skipif(not KEPT.exists(), reason="nothing is on record yet")
 def test_the_page_is_what_the_records_give():
     records = json.loads(Path(KEPT).read_text())
