@@ -82,6 +82,12 @@ class Given:
 def main(options: Options) -> int:
     check_words(options)
     records = read_json(options.kept) if options.kept.exists() else {}
+    lengths = {record["budget"] for record in records.values() if record["row"] in OURS}
+    if others := sorted(lengths - {length_of(options)}):
+        raise InputError(
+            f"{options.kept} has runs of fit that were given {others[0]}, and its page is of one length. Give these a "
+            "file of their own with --kept."
+        )
     wanted = options.rows or (FIT, *THEIRS)
     for data, seed in itertools.product(options.data or tuple(MAKERS), range(options.seeds)):
         missing = {row: key for row in wanted if (key := key_of(data, seed, row, options)) not in records}
@@ -253,26 +259,28 @@ def by_theirs(given: Given, row: str, seed: int) -> dict[str, Any]:
 
 # --- the page ---
 
+BESIDE = (
+    "Beside the best of scikit-learn's rows, best by these very errors, which is in its favor; differences seed by "
+    "seed with a 95 % interval:"
+)
+
 
 def page(records: list[dict[str, Any]]) -> str:
     """What is on record, as Markdown."""
     seeds = len({record["seed"] for record in records})
+    told = f"{seeds} seeds, each with other labels" if seeds > 1 else "1 seed"
     budgets = sorted({record["budget"] for record in records if record["row"] in OURS})
     lines = [
         "# Own data, from fit to predict to export",
         "",
-        f"Made by `python benchmarks/own_data.py` from own-data.json: {seeds} seed{'s' * (seeds != 1)}, each with "
-        f"other labels; `fit` was given {' or '.join(budgets)}. Test errors in per cent, mean ± standard deviation; "
-        "of Semigrad's rows they are those of `semigrad predict`. On pictures scikit-learn's classifiers get 16 x 16 "
-        "pixels.",
+        f"Made by `python benchmarks/own_data.py` from own-data.json: {told}; `fit` was given "
+        f"{' or '.join(budgets)}. Test "
+        "errors in per cent, mean ± standard deviation; of Semigrad's rows they are those of `semigrad predict`. On "
+        "pictures scikit-learn's classifiers get 16 x 16 pixels.",
         "",
         *errors(records),
         "",
-        "Beside the best of scikit-learn's rows, best by these very errors, which is in its favor; differences seed by "
-        "seed with a 95 % interval:",
-        "",
-        *beside_the_best(records),
-        "",
+        *([BESIDE, "", *beside, ""] if (beside := beside_the_best(records)) else []),
         "## Commands",
         "",
         "Seconds by the clock; processor: of all processes of `fit`. The last column is how far the answers of the "

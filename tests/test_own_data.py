@@ -51,6 +51,14 @@ def test_what_is_on_record_is_not_measured_again(tmp_path, capsys):
     assert f"| {THEIRS[1]} | {np.mean(errors):.2f} ± {np.std(errors, ddof=1):.2f} |" in told
 
 
+def test_a_short_look_is_not_averaged_with_what_is_on_record(tmp_path):
+    record = {"data": "wine", "seed": 0, "row": FIT, "budget": "2m", "error": 5.0}
+    (tmp_path / "own.json").write_text(json.dumps({"wine, seed 0, semigrad fit, 2m": record}))
+    with pytest.raises(InputError, match=r"own\.json has runs of fit that were given 2m.*with --kept"):
+        main(Options(data=("wine",), seeds=1, steps=20, kept=tmp_path / "own.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["own.json"]
+
+
 def test_what_is_not_known_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path))
     with pytest.raises(InputError) as caught:
@@ -76,6 +84,15 @@ def test_the_page_says_where_others_are_better():
         f"- digits: `semigrad fit` makes fewer mistakes than {THEIRS[1]}, -2.00 ± 0.00 points over 2 seeds",
     ]
     assert beside_the_best([record for record in records if record["row"] != FIT]) == []
+
+
+def test_a_page_of_one_seed_and_one_row_says_nothing_of_others():
+    shared = {"data": "wine", "seed": 0, "budget": "5 steps", "error": 5.0}
+    facts = dict.fromkeys(("seconds", "processor", "predict_seconds", "export_seconds", "export_difference"), 1.0)
+    told = page([{**shared, "row": FIT, **facts, "verdicts": {}, "chosen": "vat", "steps": 5}])
+    assert "from own-data.json: 1 seed; `fit` was given 5 steps." in told
+    assert "Beside the best" not in told
+    assert "| semigrad fit | 5.00 |" in told
 
 
 @pytest.mark.skipif(not KEPT.exists(), reason="nothing is on record yet")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from scipy.special import softmax
 from sklearn.datasets import load_wine
 
@@ -92,6 +93,7 @@ def test_pictures_are_seen_as_in_training(stripes_run):
         ("no/such/picture.png", "does not exist"),
         (["no/such/picture.png"], "cannot be read"),
         (np.array([["a"]]), "allowed are numbers"),
+        (np.ma.masked_equal(np.zeros((2, 8, 8), np.uint8), 0), "128 values are masked"),
     ],
 )
 def test_what_cannot_be_asked(digits_run, given, sentence):
@@ -186,16 +188,27 @@ def test_no_model_there_and_one_that_may_be_meant(digits_run, tmp_path):
     "change",
     [
         {"shape": [10**12, 8, 8]}, {"shape": "8"}, {"shape": [1, 8]}, {"classes": [1, 2]}, {"classes": "ab"},
+        {"classes": ["one"] * 10},
         {"temperature": -1}, {"temperature": "hot"}, {"seen": 0}, {"seen": None}, {"model": 3}, {"shape": []},
         {"held_out": -1}, {"held_out": "many"}, {"held_out": 1.5},
     ],
 )  # fmt: skip
 def test_an_odd_config_is_refused(digits_run, tmp_path, change):
     config = json.loads((digits_run / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
+    (tmp_path / "config.json").write_text(json.dumps({**config, **change, "checksum": None}))
     (tmp_path / "model.safetensors").write_bytes((digits_run / "model.safetensors").read_bytes())
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=rf"config\.json is damaged|{next(iter(change))}"):
         semigrad.load(tmp_path)
+
+
+def test_numbers_that_are_none_are_no_answer(digits_run, tmp_path):
+    """Of damaged weights that no hash speaks for, and so of an older run."""
+    config = json.loads((digits_run / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({name: config[name] for name in ("model", "classes", "shape")}))
+    tensors = load_file(digits_run / "model.safetensors")
+    save_file({name: value * float("nan") for name, value in tensors.items()}, tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match=r"no answer to 3 of 3 examples, first to 0: its numbers are not finite"):
+        semigrad.load(tmp_path, "cpu").predict(np.zeros((3, 8, 8), np.uint8))
 
 
 def test_a_folder_from_before_has_no_temperature(digits_run, tmp_path):

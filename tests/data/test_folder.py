@@ -64,6 +64,16 @@ def test_train_with_val_and_test_before_val(tmp_path: Path) -> None:
     assert data.notes == ("val/ is not read, because there is test/",)
 
 
+def test_pictures_that_no_layout_has_a_place_for_are_named(tmp_path: Path) -> None:
+    fill(tmp_path / "one", "labeled")
+    for name in ("fox", "gnu", ".hidden"):
+        save(tmp_path / "one" / name / "deep" / "a.png")
+    (tmp_path / "one" / "empty").mkdir()
+    assert open_dataset("folder", tmp_path / "one").notes == ("not read, though there are pictures there: fox/, gnu/",)
+    table(tmp_path, "file,label\n0.png,cat\n1.png,dog\n")
+    assert open_dataset("folder", tmp_path).notes == ("not read, though there are pictures there: one/",)
+
+
 def test_without_test_part(tmp_path: Path) -> None:
     fill(tmp_path, "labeled")
     data = open_dataset("folder", tmp_path)

@@ -60,6 +60,11 @@ def test_arrays_are_what_the_same_file_is(tmp_path: Path) -> None:
         (np.array(["b", "a", "nan", "a"]), "nan", [1, 0, -1, 0], ("a", "b")),
         (np.array(["b", "a", None, "a"], np.dtypes.StringDType(na_object=None)), -1, [1, 0, -1, 0], ("a", "b")),
         ([0, 1, None, 1], -1, [0, 1, -1, 1], ("0", "1")),
+        (np.ma.masked_array([0, 1, 1, 1], [0, 0, 1, 0]), -1, [0, 1, -1, 1], ("0", "1")),
+        (["b", "a", "9", "a"], 9, [1, 0, -1, 0], ("a", "b")),
+        (np.array(["b", "a", "9", "a"]), 9, [1, 0, -1, 0], ("a", "b")),
+        ([0, 1, 9, 1], "9", [0, 1, -1, 1], ("0", "1")),
+        (np.array([0, 1, 9, 1], object), "9", [0, 1, -1, 1], ("0", "1")),
         ([True, False, None, False], -1, [1, 0, -1, 0], ("False", "True")),
         ([torch.tensor(0), torch.tensor(1), torch.tensor(-1), torch.tensor(1)], -1, [0, 1, -1, 1], ("0", "1")),
     ],
@@ -79,6 +84,12 @@ def test_arrays_that_do_not_fit() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Dataset.from_arrays(x, y)
+
+
+@pytest.mark.parametrize("marker", [[-1], {"a"}, {"a": 1}, np.array([-1, -2])], ids=str)
+def test_one_thing_means_unlabeled(marker: Any) -> None:
+    with pytest.raises(InputError, match="unlabeled takes one number or text, or None for what is missing; given: "):
+        Dataset.from_arrays(np.eye(3), [0, 1, -1], unlabeled=marker)
 
 
 @pytest.mark.parametrize("kind", ["string", "object", "category", "Int64", "float64", "boolean"])

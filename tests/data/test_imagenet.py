@@ -117,6 +117,13 @@ def test_readable_names(root: Path, separator: str) -> None:
     assert open_dataset("imagenet", root, image_size=32).classes == ("crane (n01)", "polar bear", "crane (n03)")
 
 
+def test_names_of_any_kind_are_texts(root: Path) -> None:
+    """Bytes that are no UTF-8, formulas and markup stand in pages and pictures as they are."""
+    (root / "classes.txt").write_bytes(b"n01\tcaf\xe9\nn02\t$\\frac{$\nn03\t[/red]<script>\n")
+    classes = open_dataset("imagenet", root, image_size=32).classes
+    assert classes == ("caf\ufffd", "$\\frac{$", "[/red]<script>")
+
+
 def test_a_class_without_a_line_keeps_its_folder(root: Path) -> None:
     (root / "classes.txt").write_text("n02\tstork\n\nn01\n")
     assert open_dataset("imagenet", root, image_size=32).classes == ("n01", "stork", "n03")

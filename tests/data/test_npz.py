@@ -114,7 +114,7 @@ NAN[4, 1:3] = np.nan, np.inf
     ("arrays", "message"),
     [
         ({"x": NAN, "y": Y}, "x has 2 values that are not finite numbers, first in row 4"),
-        ({"x": np.eye(6) * 1e300, "y": Y}, "6 values that are not finite numbers, first in row 0"),
+        ({"x": np.eye(6) * 1e300, "y": Y}, "6 values beyond what single precision holds.*first in row 0; scale"),
         ({"x": IMAGES.astype(float), "y": Y}, r"outside \[0, 1\], first in image 0; divide by"),
         ({"x": IMAGES * np.nan, "y": Y}, r"outside \[0, 1\]"),
         ({"x": IMAGES.astype(np.int32), "y": Y}, r"x is int32 \(6, 3, 16, 20\); allowed are"),
@@ -132,6 +132,7 @@ NAN[4, 1:3] = np.nan, np.inf
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6), "y_test": Y}, "y_test has 2 labels outside 0 to 2"),
         ({"x": np.eye(6), "y": [0, 1, 4, -1, 1, 1]}, "no example has the class 2, 3; with classes 0 to 4"),
         ({"x": np.eye(6), "y": [0, 10**12, 1, 1, 1, 1]}, "no example has the class 2, 3, 4"),
+        ({"x": np.eye(6), "y": Y.astype(np.uint64)}, "y is uint64 and has the label 18446744073709551615"),
         ({"x": np.eye(6), "y": [0, 1, -2, 1, 1, 1]}, "y has 1 labels outside -1 to 1, the first is -2"),
         ({"x": np.eye(6), "y": [-1] * 6}, "0 labels of 0 classes"),
         ({"x": np.eye(6), "y": [0] * 6}, "6 labels of 1 classes"),

@@ -196,6 +196,20 @@ def test_parquet_has_types(tmp_path: Path) -> None:
     assert any("'when' is left out" in note for note in data.notes)
 
 
+def test_a_new_row_of_which_nothing_is_known_keeps_its_number(tmp_path: Path) -> None:
+    """Else the answers below it would be those of other rows."""
+    data = text(tmp_path, MIXED)
+    assert data.columns is not None
+    names = ",".join(column.name for column in data.columns.columns)
+    empty = "," * names.count(",")
+    one = ",".join("3" if column.kind == "number" else column.categories[0] for column in data.columns.columns)
+    (tmp_path / "new.csv").write_text(f"{names}\n{one}\n\n{empty}\n{one}\n")
+    found = new_rows(data.columns, tmp_path / "new.csv").features
+    assert len(found) == 3
+    np.testing.assert_array_equal(found[0], found[2])
+    assert (found[0] != found[1]).any()
+
+
 def test_new_rows_become_the_same_features(tmp_path: Path) -> None:
     data = text(tmp_path, MIXED)
     assert data.columns is not None

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -292,6 +293,59 @@ def test_fit_changes_no_parameter():
     estimator.fit(X, y)
     assert estimator.get_params() == before
     assert estimator.settings is settings
+
+
+def test_numbers_of_numpy_are_numbers():
+    """As grids of np.arange and np.logspace have them."""
+    X, y, _ = wine()
+    plain = quick(steps=3, lr=0.5, batch=8).fit(X, y)
+    assert same_weights(plain, quick(steps=np.int64(3), lr=np.float32(0.5), batch=np.int16(8)).fit(X, y))
+    with pytest.raises(InputError, match=r"steps takes a whole number; given: 2\.5"):
+        quick(steps=np.float64(2.5)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"settings": {"data": "digits@40"}}, "settings has 'data': the data are X and y"),
+        ({"settings": {"image_size": 8, "label": "y"}}, "settings has 'label'.*\n.*'image_size'"),
+        ({"device": None}, "There is no device 'None' here. Use auto or cpu"),
+        ({"folder": 3}, "folder takes a path, or None; given: 3"),
+        ({"folder": ""}, "folder takes a path, or None; given: ''"),
+        ({"folder": "a\0b"}, "folder takes a path"),
+    ],
+    ids=str,
+)
+def test_odd_parameters_are_one_sentence(changes, words):
+    X, y, _ = wine()
+    with pytest.raises(InputError, match=words):
+        quick(**changes).fit(X, y)
+
+
+def test_rows_are_taken_in_whatever_holds_them():
+    X, y, _ = wine()
+    X = X.astype(np.float32)
+    plain, tensor = quick(), torch.tensor(X)
+    plain.fit(X, y)
+    assert same_weights(plain, quick(device=torch.device("cpu")).fit(tensor.clone().requires_grad_(), y))
+    assert np.array_equal(plain.predict_proba(tensor.bfloat16()), plain.predict_proba(tensor.bfloat16().float()))
+    assert same_weights(plain, quick().fit(np.ma.masked_array(X), y))
+    masked = np.ma.masked_greater(X, 100.0)
+    with pytest.raises(InputError, match=f"{(X > 100).sum():,} values are masked"):
+        quick().fit(masked, y)
+    wide = X.astype(np.float64)
+    wide[2, 4] = 1e300
+    with pytest.raises(InputError, match=r"X has 1 values beyond what single precision holds.*row 2; scale them down"):
+        quick().fit(wide, y)
+
+
+def test_tiny_numbers_are_named_without_warnings_of_numpy():
+    X, y, _ = wine()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        quick().fit(X * 1e-300, y)
+    said = [str(warning.message) for warning in heard if "jit" not in str(warning.message)]
+    assert ["single precision is too coarse for 13 of 13 features" in text for text in said] == [True]
 
 
 def test_settings_reach_the_run(tmp_path):

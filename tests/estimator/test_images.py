@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from semigrad.errors import InputError
 from tests.estimator.tables import quick, same_weights
@@ -58,6 +59,15 @@ def test_the_channels_are_the_colors(layout):
     means = [value for value in estimator.network_.buffers() if value.numel() == 3]
     expected = images.reshape(-1, 3).mean(axis=0) / 255
     assert any(np.allclose(value.flatten().numpy(), expected, atol=1e-5) for value in means)
+
+
+def test_images_may_be_a_list(plain):
+    images, y, _ = colors()
+    assert same_weights(plain, quick().fit(list(images), y))
+    for asked in (tuple(torch.from_numpy(images)), [image.tolist() for image in images / 255]):
+        assert np.array_equal(plain.predict_proba(asked), plain.predict_proba(images))
+    with pytest.raises(InputError, match=r"X has images of 2 shapes, \(8, 9, 3\) among them"):
+        plain.predict([*images[:3], images[3][:, :9]])
 
 
 def test_what_is_no_image_in_color_is_refused(plain):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from semigrad.errors import InputError
 from semigrad.estimator.labels import find_unlabeled, read_labels
@@ -30,6 +31,11 @@ KINDS = {
     "texts of numpy": (np.array(["b", None, "a", None], np.dtypes.StringDType(na_object=None)), None),
     "categories": (pd.Series(pd.Categorical(["b", None, "a", None])), None),
     "one column": (np.array([[1], [-1], [0], [-1]]), -1),
+    "dates": (np.array(["2021-01-01", "NaT", "2020-01-01", "NaT"], "datetime64[D]"), None),
+    "masked": (np.ma.masked_array([1, 1, 0, 0], [0, 1, 0, 1]), None),
+    "truth values of pandas": (pd.Series([True, pd.NA, False, None], dtype="boolean"), None),
+    "a tensor with a gradient": (torch.tensor([1.0, -1, 0, -1], requires_grad=True), -1),
+    "another kind of -1": (pd.Series(["b", -1.0, "a", -1], dtype="object"), np.int8(-1)),
 }
 
 
@@ -62,16 +68,36 @@ def test_with_none_every_number_and_text_is_a_label(y):
         (np.array(["a", None, "b", None], dtype=object), -1, r"y holds 2 missing values \(None, NaN or NA\).*=None"),
         (np.array(["a", np.nan, "b", "a"], dtype=object), -1, "y holds 1 missing values"),
         (pd.Series(["a", pd.NA, "b", "a"], dtype="string"), -1, "y holds 1 missing values"),
-        (pd.Series([1, pd.NA, 0, 1], dtype="Int64"), -1, "y contains NaN"),
+        (pd.Series([1, pd.NA, 0, 1], dtype="Int64"), -1, "y holds 1 missing values"),
         (["a", np.nan, "b", "a"], -1, "holds the text 'nan', which a missing label becomes"),
         (["a", np.nan, "b", "a"], None, "holds the text 'nan', which a missing label becomes"),
         (np.array(["a", "<NA>", "b", "a"]), "", "holds the text '<NA>'"),
         (np.array(["a", 1, "b", -1], dtype=object), -1, r"labels of several types \(int, str\)"),
+        (pd.Series(["a", "-1", "b", "-1"]), -1, "unlabeled='-1' where that text means"),
+        (pd.Series(pd.Categorical(["0", "-1", "1", "-1"])), -1, "unlabeled='-1' where that text means"),
+        ([1, -1, 0, -1], "-1", "y holds numbers, -1 among them, and unlabeled is the text '-1'. Set unlabeled=-1 "),
+        (pd.Series([1, -1, 0, -1], dtype="object"), "-1", "unlabeled=-1 where that number means"),
+        (np.array(["2021", "NaT", "2020", "2021"], "datetime64[D]"), -1, "y holds 1 missing values"),
+        (np.ma.masked_array([1, 1, 0, 0], [0, 1, 0, 1]), -1, "y holds 2 missing values"),
+        (pd.Series([(0, 1), (1, 0), (0, 0), (1, 1)]), -1, r"y holds labels of several parts each \(tuple\)"),
+        ([1, -1, 0, -2], [-1, -2], r"unlabeled takes one number or text.*given: \[-1, -2\]"),
+        (["a", "", "b", ""], {""}, "unlabeled takes one number or text"),
+        ([True, True, True, True], -1, "y has 1 class, True"),
     ],
 )
 def test_what_is_wrong_is_said(y, marker, words):
     with pytest.raises(ValueError, match=words):
         read_labels(y, ROWS, marker)
+
+
+@pytest.mark.parametrize(("kind", "values"), [("Int64", [2**53, 2**53 + 1, 2**53, 2**53 + 1]),
+                                              ("boolean", [False, True, False, True])])  # fmt: skip
+def test_classes_of_pandas_are_what_they_were(kind, values):
+    """Floats would make one class of two large numbers."""
+    labels = read_labels(pd.Series(values, dtype=kind), ROWS, -1)
+    assert [type(label) for label in labels.classes.tolist()] == [type(values[0])] * 2
+    assert labels.classes.tolist() == values[:2]
+    assert labels.numbers.tolist() == [0, 1, 0, 1]
 
 
 def test_our_own_problems_are_input_errors():

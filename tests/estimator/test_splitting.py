@@ -133,6 +133,28 @@ def test_the_scorer_refuses_the_marker_and_scores_as_asked_otherwise():
         cross_val_score(model, X, y, cv=5, scoring=scorer, error_score="raise")
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_the_marker_is_found_in_whatever_holds_the_labels():
+    X, y, truth = wine()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, truth)
+    whole = pd.Series(y).where(y >= 0).astype("Int64")
+    for labels, marker in [(pd.DataFrame({"y": y}), -1), (y[:, None], -1), (whole, None)]:
+        with pytest.raises(InputError, match="rows to measure on have no label"):
+            semi_supervised_scorer(unlabeled=marker)(model, X, labels)
+    assert semi_supervised_scorer()(model, X, pd.Series(truth, dtype="Int64")) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["Int64", "object"])
+def test_folds_of_numbers_in_other_clothes_are_the_same(kind):
+    """Those of objects would not be by class."""
+    X, y, _ = wine()
+    dressed = pd.Series(y, dtype=kind)
+    expected, found = (list(SemiSupervisedSplit(3).split(X, labels)) for labels in (y, dressed))
+    assert SemiSupervisedSplit(3).get_n_splits(X, dressed) == 3
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
 def test_our_estimator_refuses_it_by_itself():
     X, y, _ = wine()
     with pytest.raises(InputError, match="SemiSupervisedSplit"):

@@ -312,7 +312,7 @@ def test_other_data_in_the_same_place_are_said(tmp_path, capsys):
 def test_a_damaged_plan_is_one_sentence(fitted, wine, tmp_path, capsys):
     plan = json.loads((fitted.parent / "run-folds" / "plan.json").read_text())
     (tmp_path / "run-folds").mkdir()
-    for damage in ({"steps": -3}, {"steps": "many"}, {"seconds": None}):
+    for damage in ({"steps": -3}, {"steps": "many"}, {"seconds": None}, {"seconds": float("nan")}):
         (tmp_path / "run-folds" / "plan.json").write_text(json.dumps({**plan, **damage}))
         assert cli("fit", wine, "--steps", "40", "--jobs", "1", "--out", tmp_path / "run") == 2
         assert "is damaged" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from semigrad.errors import InputError
 from semigrad.folder.checkpoint import save
 from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import RunFolder
-from semigrad.folder.saved import load_model, load_run
+from semigrad.folder.saved import load_form, load_model, load_run
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.training.optimizer import make_optimizer, restore_optimizer
@@ -117,6 +117,27 @@ def test_a_figure_in_the_result(finished, capsys):
     assert weights(finished) == before
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"classes": ["1", "0", *map(str, range(2, 10))]}, {"temperature": 9.0}, {"seen": 0.5}, {"held_out": 7}],
+    ids=str,
+)
+def test_what_is_said_of_the_model(changes, finished, tmp_path, capsys):
+    """Names in another order would be another answer to everything."""
+    change(finished / "config.json", lambda content: content.update(changes))
+    assert "config.json is damaged: its checksum is another" in refused(capsys, "evaluate", finished)
+    assert "checksum" in refused(capsys, "predict", finished, finished)
+    assert "checksum" in refused(capsys, "export", finished, "--format", "safetensors", "--out", tmp_path / "hub")
+    change(finished / "config.json", lambda content: content.pop("checksum"))  # as the sentence says
+    assert load_form(finished).classes == tuple(changes.get("classes", map(str, range(10))))
+
+
+def test_a_temperature_that_is_found_later_is_no_damage(finished):
+    RunFolder(finished).set_temperature(2.5, held_out=30)
+    form = load_form(finished)
+    assert (form.temperature, form.held_out) == (2.5, 30)
+
+
 def test_evaluate_compares_with_a_record_without_hashes(finished, capsys):
     def forge(content):
         del content["checksum"], content["model"]
@@ -130,7 +151,7 @@ def test_evaluate_compares_with_a_record_without_hashes(finished, capsys):
 
 def test_what_an_older_version_wrote_still_loads(finished, begun, capsys):
     change(finished / "result.json", lambda content: [content.pop(name) for name in ("checksum", "model")])
-    change(finished / "config.json", lambda content: [content.pop(name) for name in ("key", "sha256")])
+    change(finished / "config.json", lambda content: [content.pop(name) for name in ("key", "sha256", "checksum")])
     change(finished / "run.json", lambda content: content.pop("key"))
     assert cli("evaluate", finished) == 0
     assert capsys.readouterr().err == ""

@@ -4,11 +4,14 @@ starts nothing."""
 import contextlib
 import io
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import semigrad
 from semigrad.data import album, open_dataset, pictures
 from semigrad.errors import InputError
 from tests.safety.mutations import MUTATIONS, ROUNDS, every_mutation, generators
@@ -59,6 +62,14 @@ def test_a_picture_starts_no_program(case, tmp_path, monkeypatch):
     (tmp_path / "a.png").write_bytes(FOREIGN[case])
     assert album.read([str(tmp_path / "a.png")], 8).lost == {0: "no known picture format"}
     assert not (tmp_path / "harm").exists()
+
+
+def test_pictures_are_opened_in_one_place_only():
+    """Which names the formats: elsewhere Pillow would take any."""
+    source = Path(semigrad.__file__).parent
+    opening = [path.name for path in source.rglob("*.py") if re.search(r"Image\s*\.\s*open\(", path.read_text("utf-8"))]
+    assert opening == ["pictures.py"]
+    assert not {*pictures.FORMATS} & {"EPS", "PSD", "FITS", "WMF", "PDF"}
 
 
 def test_a_picture_of_too_many_pixels_is_refused_by_its_head(tmp_path):

@@ -116,7 +116,7 @@ def test_weights_that_are_larger_than_the_memory(what, finished, tmp_path, capsy
         words = ["train", "--resume", "--out", copy]
     elif what == "backbone.safetensors":
         config = json.loads((copy / "config.json").read_text())
-        (copy / "config.json").write_text(json.dumps({**config, "backbone": "0" * 64}))
+        (copy / "config.json").write_text(json.dumps({**config, "backbone": "0" * 64, "checksum": None}))
     with open(place, "wb") as file:
         file.truncate(10**12)  # takes no room
     assert cli(*words) == 2
@@ -312,6 +312,8 @@ def test_rates_that_mean_nothing(rate):
             function(net, x, y, u, lr=rate)
         with pytest.raises(InputError, match="needs labeled and unlabeled examples; given: 0 and 12"):
             function(net, x[:0], y[:0], u, lr=0.1)
+        with pytest.raises(InputError, match=r"y holds -1, which is no class.* without a label are u"):
+            function(net, x, y - 1, u, lr=0.1)
     if rate is not None:
         with pytest.raises(InputError, match="beta must be"):
             meta_pseudo_labels(net, x, y, u, lr=0.1, beta=rate)

@@ -86,6 +86,12 @@ class Classifier:
         if not len(part.examples):
             return np.empty((0, len(self.classes)))
         predicted = probabilities(self.net, [ready(part.examples, self.device)])
+        if odd := np.flatnonzero(~np.isfinite(predicted).all(1)).tolist():
+            raise InputError(
+                f"The model has no answer to {len(odd):,} of {len(predicted):,} examples, first to "
+                f"{part.names[odd[0]]}: its numbers are not finite there. Either these are far from all that it was "
+                "trained on, or its weights are damaged."
+            )
         return warmed(predicted, self.form.temperature)
 
 

@@ -52,6 +52,8 @@ def parts_of(x: Any, form: Form) -> Iterator[Part]:
         return from_pictures([os.fspath(path) for path in x], form, Path())
     try:
         array = given_arrays.as_array(x)
+    except InputError:
+        raise
     except (TypeError, ValueError):  # ragged rows, and objects that have a length and no rows
         array = np.empty(0, object)
     if array.ndim == 0 or array.dtype.kind == "O":

@@ -60,7 +60,8 @@ def lost_digits(x: np.ndarray, features: np.ndarray, names: Sequence[str] = ()) 
         return ()
     given = np.asarray(x, np.float64)
     rounded = np.abs(features - given).max(axis=0)
-    spread = np.where(np.ptp(given, axis=0) > 0, given.std(axis=0), np.inf)  # a constant has nothing to lose
+    constant = np.ptp(given, axis=0) == 0  # has nothing to lose
+    spread = np.where(constant, np.inf, np.maximum(given.std(axis=0), np.finfo(np.float64).tiny))
     lost = np.flatnonzero(rounded > MOST_ROUNDED * spread)
     if len(lost) == 0:
         return ()

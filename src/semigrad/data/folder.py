@@ -135,6 +135,8 @@ def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
     problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
     held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
     notes = ("val/ is not read, because there is test/",) if len(held) == 2 else ()
+    aside = [folder for folder in subfolders(path) if folder.name not in ASIDE and folder not in (labeled, *members)]
+    notes += _not_read(aside)
     entries: list[Entry] = []
     others = 0
 
@@ -174,7 +176,16 @@ def _by_table(path: Path, table: Path) -> Listing:
         raise InputError(f"{table} has labels of {len(classes)} classes, at least two are needed.")
     number = {name: position for position, name in enumerate(classes)}
     entries = [Entry(os.path.join(path, name), "train", number.get(labels.get(shown(name), ""), -1)) for name in images]
-    return Listing(classes, entries, len(names) - len(images) - 1)  # the table is no stranger
+    strangers = len(names) - len(images) - 1  # the table is none
+    return Listing(classes, entries, strangers, _not_read(subfolders(path)))
+
+
+def _not_read(folders: Sequence[Path]) -> tuple[str, ...]:
+    """A note on pictures where this layout has none: somebody may take them for a class."""
+    named = [f"{shown(folder.name)}/" for folder in folders if find(folder)[0]]
+    if not named:
+        return ()
+    return (f"not read, though there are pictures there: {', '.join(named[:5])}{', ...' if len(named) > 5 else ''}",)
 
 
 def _read_table(table: Path, images: Collection[str]) -> dict[str, str]:

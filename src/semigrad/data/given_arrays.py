@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -49,14 +49,29 @@ def _backbone(given: np.ndarray) -> bytes:
 
 def as_array(value: Any) -> np.ndarray:
     """A numpy array of whatever is one: lists, numpy's own, torch's on any device."""
-    detach = getattr(value, "detach", None)
-    return np.asarray(detach().cpu() if callable(detach) else value)
+    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(value))):
+        raise InputError(f"{masked:,} values are masked, and nothing stands in their place. Fill them first.")
+    if not callable(getattr(value, "detach", None)):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor)  # which numpy does not know
+
+
+def without_mask(labels: Any) -> Any:
+    """None where a masked array hides something; anything else as it is."""
+    if isinstance(labels, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(labels), None, labels.data.astype(object))
+    return labels
 
 
 def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
     """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, and of what is missing: None,
     NaN, and what pandas has for them."""
-    y = as_array(value)
+    if np.ndim(unlabeled) > 0 or isinstance(unlabeled, Mapping | Set):
+        raise InputError(f"unlabeled takes one number or text, or None for what is missing; given: {unlabeled!r}.")
+    y = as_array(without_mask(value))
+    if isinstance(unlabeled, str) and y.dtype.kind in "iuf":
+        y = y.astype(object)
     if y.dtype.kind == "U" and isinstance(value, list | tuple):
         y = np.array(value, object)  # without the texts that numpy makes of NaN
     if y.dtype.kind in "OT":
@@ -87,7 +102,10 @@ def _of_objects(y: np.ndarray, unlabeled: Any) -> np.ndarray:
 
 
 def _same(label: Any, unlabeled: Any) -> bool:
-    return isinstance(label, str) == isinstance(unlabeled, str) and bool(label == unlabeled)
+    """Whether a label means unlabeled; as texts, the number -1 and its text are the same."""
+    if isinstance(label, str) == isinstance(unlabeled, str):
+        return bool(label == unlabeled)
+    return not is_missing(unlabeled) and str(label) == str(unlabeled)
 
 
 def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:
@@ -126,10 +144,12 @@ def _features(key: str, x: np.ndarray) -> np.ndarray:
         features = np.ascontiguousarray(x, dtype=np.float32)
     bad = ~np.isfinite(features)
     if bad.any():
-        raise InputError(
-            f"{key} has {bad.sum():,} values that are not finite numbers, first in row {bad.any(axis=1).argmax()}; "
-            "fill or drop them."
-        )
+        row = int(bad.any(axis=1).argmax())
+        if np.isfinite(x[row][bad[row]]).all():
+            what, remedy = "beyond what single precision holds, 3.4e38", "scale them down"
+        else:
+            what, remedy = "that are not finite numbers", "fill or drop them"
+        raise InputError(f"{key} has {bad.sum():,} values {what}, first in row {row}; {remedy}.")
     return features
 
 
@@ -175,6 +195,12 @@ def _labels(
     elif not all(labels.dtype.kind in "biu" for labels in given.values()):
         kinds = " and ".join(f"{key} {labels.dtype}" for key, labels in given.items())
         raise InputError(f"{kinds}: labels must be whole numbers or strings, the same in y and y_test.")
+    for key, labels in given.items():
+        if labels.dtype == np.uint64 and labels.size and int(labels.max()) > np.iinfo(np.int64).max:
+            raise InputError(
+                f"{key} is uint64 and has the label {labels.max()}, which -1 becomes where there is no sign. Store it "
+                "as int64."
+            )
     given = {key: labels.astype(np.int64) for key, labels in given.items()}
     count = len(classes) if classes else 1 + max(int(labels.max()) for labels in given.values())
     _check_classes(given, count)

@@ -34,25 +34,27 @@ class Records:
         return f"line {self.lines[row]:,}"
 
 
-def read_csv(path: Path) -> Table:
+def read_csv(path: Path, keep_empty: bool = False) -> Table:
     """A table of texts: a line of names, then a line for each row; separated by commas, semicolons or tabs."""
-    found = read_records(path)
+    found = read_records(path, keep_empty)
     names, notes = _names(path, found.header)
     columns: list[list[str]] = [list(cells) for cells in zip(*found.rows, strict=True)]
     cells = {name: cells for name, cells in zip(found.header, columns, strict=True) if name in names}
     return Table(str(path), cells, typed=False, place=found.place, notes=notes)
 
 
-def read_records(path: Path) -> Records:
-    """Every cell of a CSV file, without the spaces around it; empty lines are passed over."""
+def read_records(path: Path, keep_empty: bool = False) -> Records:
+    """Every cell of a CSV file, without the spaces around it; empty lines are passed over. So are rows of empty cells,
+    as spreadsheets leave them, unless `keep_empty` says that every row below the names counts."""
     text = _text(path)
     try:
         separator = _separator(text)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
         lines, rows = [], []
         for row in reader:
-            if any(cell and not cell.isspace() for cell in row):
-                rows.append([cell.strip() for cell in row])
+            cells = [cell.strip() for cell in row]
+            if any(cells) or (keep_empty and rows and len(cells) > 1):
+                rows.append(cells)
                 lines.append(reader.line_num)
     except csv.Error as problem:
         raise InputError(f"{path} is not a readable CSV file ({problem}).") from None

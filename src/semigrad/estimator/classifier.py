@@ -39,8 +39,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     Rows of features are standardized by the network itself, so they need no scaler: by the mean and deviation of all
     training rows, labeled or not, whatever the method. Images are arrays (N, H, W), (N, H, W, C) or (N, C, H, W), uint8
-    or floats in [0, 1]. Labeled rows are in the unlabeled pool too, so that a method can be trained where every row has
-    a label.
+    or floats in [0, 1], or a list of them. Labeled rows are in the unlabeled pool too, so that a method can be trained
+    where every row has a label.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         dataset = as_dataset(values, labels)
         given = {**self._more_settings(), **{name: getattr(self, name) for name in OF_THE_RUN}}
         plan = make_plan(self.method, self.network, given, self.random_state, dataset)
-        execution = Execution(device=self.device, threads=self.threads)
+        execution = Execution(device=str(self.device), threads=self.threads)
         trained = carry_out(plan, dataset, execution, self.folder, for_this_terminal() if self.verbose else Quiet())
         self.classes_ = labels.classes
         self.network_ = trained.net.cpu().eval()
@@ -142,6 +142,8 @@ class SemiSupervisedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if twice := sorted(map(str, self.settings.keys() & parameters)):
             words = {"model": "network", "seed": "random_state"}
             raise InputError([f"settings has {name!r}: give {words.get(name, name)}=... instead." for name in twice])
+        if of_files := [name for name in ("data", "label", "image_size") if name in self.settings]:
+            raise InputError([f"settings has {name!r}: the data are X and y. Leave it out." for name in of_files])
         return dict(self.settings)
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import column_or_1d
 
-from semigrad.estimator.labels import find_unlabeled, refuse_unlabeled
+from semigrad.estimator.labels import as_column, find_unlabeled, refuse_unlabeled
 from semigrad.estimator.plan import seed_of
 from semigrad.estimator.splitting import SemiSupervisedSplit, take
 from semigrad.training.verdict import Verdict, judge
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def compare(estimator: SemiSupervisedClassifier, X: Any, y: Any, cv: Any) -> Verdict:
     """Both on every fold, with the same seed."""
-    seed, labels = seed_of(estimator.random_state), column_or_1d(y)
+    seed, labels = seed_of(estimator.random_state), as_column(y)
     inner = StratifiedKFold(cv, shuffle=True, random_state=seed % 2**32) if isinstance(cv, int) else cv
     splitter = inner if isinstance(inner, SemiSupervisedSplit) else SemiSupervisedSplit(inner, estimator.unlabeled)
     ours = clone(estimator).set_params(random_state=seed, folder=None, baseline=False)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.cells import read_number
 from semigrad.data.dataset import Dataset
-from semigrad.data.given_arrays import as_examples
+from semigrad.data.given_arrays import as_array, as_examples
 from semigrad.errors import InputError
 from semigrad.estimator.labels import Labels
 
@@ -19,12 +19,23 @@ from semigrad.estimator.labels import Labels
 def read_examples(estimator: Any, X: Any, first: bool) -> np.ndarray:
     """A copy as float32 (N, D), or uint8 images (N, C, H, W). What is seen at `first` is noted in the estimator, and
     must be the same later: the shape of an example, and the names of columns."""
+    X = _as_rows(X)
     values = _features(estimator, X, first) if getattr(X, "ndim", 2) <= 2 else _images(estimator, X, first)
     if first:
         estimator.example_shape_ = values.shape[1:]
     elif values.shape[1:] != estimator.example_shape_:
         raise InputError(f"X has examples of {values.shape[1:]}; fitted on examples of {estimator.example_shape_}.")
     return values
+
+
+def _as_rows(X: Any) -> Any:
+    """What scikit-learn takes for rows, and images in one array."""
+    if isinstance(X, list | tuple) and X and len(np.shape(X[0])) > 1:
+        sizes = {np.shape(image) for image in X}
+        if len(sizes) > 1:
+            raise InputError(f"X has images of {len(sizes):,} shapes, {min(sizes)} among them. Give them one shape.")
+        return np.stack([as_array(image) for image in X])
+    return as_array(X) if hasattr(X, "detach") or isinstance(X, np.ma.MaskedArray) else X
 
 
 def _features(estimator: Any, X: Any, first: bool) -> np.ndarray:

@@ -43,7 +43,7 @@ class Plan:
 def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_state: Any, dataset: Dataset) -> Plan:
     """The run for these data; `settings` that are "auto" are left to us."""
     shape, rows, classes = dataset.train.shape, len(dataset.train), len(dataset.classes)
-    chosen = {name: value for name, value in settings.items() if not _is_auto(value)}
+    chosen = {name: _plain(value) for name, value in settings.items() if not _is_auto(value)}
     named = NETWORKS.get(network, network) if isinstance(network, str) else network
     said = {**_named("method", method, (Method,)), **_named("model", named, (Model, nn.Module)), **chosen}
     word = word_for(dataset)
@@ -60,6 +60,8 @@ def make_plan(method: Any, network: Any, settings: Mapping[str, Any], random_sta
 
 def check_folder(folder: Any) -> None:
     """Refuse a folder that is not new: it holds the run of one fit, and fitting again would mix two."""
+    if folder is not None and (not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder)):
+        raise InputError(f"folder takes a path, or None; given: {folder!r}.")
     if folder is not None and Path(folder).exists() and (not Path(folder).is_dir() or any(Path(folder).iterdir())):
         raise InputError(
             f"folder={str(folder)!r} is not empty, and a folder holds the run of one fit. Give each fit a new one with "
@@ -75,6 +77,11 @@ def carry_out(plan: Plan, dataset: Dataset, execution: Execution, folder: Any, p
     path = Path(folder)
     train(plan.run, path, execution=execution, dataset=dataset, network=own, progress=progress)
     return Trained(load_model(path)[0] if own is None else own, [*read_metrics(RunFolder(path)[METRICS])])
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, of which grids for a search are made, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_auto(value: Any) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import PredefinedSplit, check_cv
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import indexable
 
 from semigrad.errors import InputError
-from semigrad.estimator.labels import find_unlabeled
+from semigrad.estimator.labels import as_column, find_unlabeled, of_one_kind
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SemiSupervisedSplit:
         if self._knows_the_rows:
             folds = check_cv(self.splitter).split(X, y, groups)
         else:
-            labels = column_or_1d(y)[known]
+            labels = of_one_kind(as_column(y)[known])
             inner = check_cv(self.splitter, labels, classifier=True).split(take(X, known), labels, take(groups, known))
             folds = ((known[train], known[test]) for train, test in inner)
         for train, test in folds:
@@ -54,7 +54,7 @@ class SemiSupervisedSplit:
             count: int = check_cv(self.splitter).get_n_splits(X, y, groups)
             return count
         known, _ = self._divide(y)
-        labels = column_or_1d(y)[known]
+        labels = of_one_kind(as_column(y)[known])
         splitter = check_cv(self.splitter, labels, classifier=True)
         return int(splitter.get_n_splits(take(X, known), labels, take(groups, known)))
 
@@ -69,7 +69,7 @@ class SemiSupervisedSplit:
         """Positions of the rows with a label, and of those without."""
         if y is None:
             raise InputError("SemiSupervisedSplit needs y, to know which rows have a label.")
-        without = find_unlabeled(column_or_1d(y), self.unlabeled)
+        without = find_unlabeled(as_column(y), self.unlabeled)
         if without.all():
             raise InputError(f"No row has a label: all of y is {self.unlabeled!r}. There is nothing to split.")
         return np.flatnonzero(~without), np.flatnonzero(without)

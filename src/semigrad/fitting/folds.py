@@ -11,7 +11,9 @@ import numpy as np
 
 from semigrad.data.opening import divide
 from semigrad.data.stream import in_order
+from semigrad.errors import InputError
 from semigrad.fitting.planning import Plan
+from semigrad.folder.run_folder import RESULT
 from semigrad.folder.saved import load_weights
 from semigrad.run import Run
 from semigrad.training.evaluate import probabilities
@@ -43,9 +45,13 @@ def cross_validate(plan: Plan, place: Path, tell: Callable[[str, int, dict[str, 
     runs = {(method, fold): plan.run(method, fold) for fold in range(plan.folds) for method in plan.methods}
     folders = {key: place / f"{key[0]}_{key[1]}_{run.key}" for key, run in runs.items()}
     keys = {path: key for key, path in folders.items()}
-    train_all(
-        {folders[key]: run for key, run in runs.items()}, plan.jobs, lambda path, result: tell(*keys[path], result)
-    )
+
+    def told(path: Path, result: dict[str, Any]) -> None:
+        if not result.get("validation"):
+            raise InputError(f"{path / RESULT} is damaged: nothing was held out. Take {path} away to train it again.")
+        tell(*keys[path], result)
+
+    train_all({folders[key]: run for key, run in runs.items()}, plan.jobs, told)
     return {
         method: joined(
             [held_out_answers(plan, runs[method, fold], folders[method, fold]) for fold in range(plan.folds)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -148,7 +149,8 @@ def plan_for(look: Look, wish: Wish, out: Path, jobs: int) -> Plan:
             "bring back what it was begun with."
         )
     steps, seconds = written.get("steps"), written.get("seconds")
-    if type(steps) is not int or steps < 1 or not isinstance(seconds, int | float):
+    timed = isinstance(seconds, int | float) and math.isfinite(seconds)
+    if type(steps) is not int or steps < 1 or not timed:
         raise InputError(f"{file} is damaged. Take {file.parent} away to begin anew.")
     return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, wish.limit, begun=True)
 

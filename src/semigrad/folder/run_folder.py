@@ -138,16 +138,31 @@ class RunFolder:
         content = to_safetensors(tensors)
         described = {"model": model, "classes": task.classes, "shape": task.shape, **more, "key": key}
         write_whole(self[MODEL], content)
-        write_json(self[CONFIG], {**described, "sha256": sha256(content)})
+        self._write_config({**described, "sha256": sha256(content)})
         return sha256(content)
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
+        write_json(self[CONFIG], {**config, "checksum": checksum(config)})
+
+    def config(self) -> dict[str, Any]:
+        """The content of config.json; raises where it is not what was written: a changed letter in the name of a class
+        would stand in every answer."""
+        content = read_json(self[CONFIG])
+        said = content.pop("checksum", None)
+        if said not in (None, checksum(content)):
+            raise InputError(
+                f"{self[CONFIG]} is damaged: its checksum is another. Bring back what it said; if it was you who "
+                "changed it, take the checksum out of it."
+            )
+        return content
 
     def set_temperature(self, temperature: float | None, held_out: int) -> None:
         """How sure the model may be by so many labels, where that was found out after it was written."""
-        write_json(self[CONFIG], {**read_json(self[CONFIG]), "temperature": temperature, "held_out": held_out})
+        self._write_config({**self.config(), "temperature": temperature, "held_out": held_out})
 
     def weights(self) -> bytes:
         """The content of the model's file; raises where it is not what was written."""
-        content, config = read_file(self[MODEL]), read_json(self[CONFIG])
+        content, config = read_file(self[MODEL]), self.config()
         result = self.result() if self[RESULT].exists() else {}
         for file, said in ((CONFIG, config.get("sha256")), (RESULT, result.get("model"))):
             if said not in (None, sha256(content)):

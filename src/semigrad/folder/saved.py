@@ -138,8 +138,8 @@ def _other_network(source: str, error: Exception) -> InputError:
 
 def load_form(path: Path) -> Form:
     """What config.json says."""
-    file = RunFolder(path)[CONFIG]
-    return form_of(read_json(file), str(file))
+    folder = RunFolder(path)
+    return form_of(folder.config(), str(folder[CONFIG]))
 
 
 def form_of(config: Any, file: str) -> Form:
@@ -149,12 +149,12 @@ def form_of(config: Any, file: str) -> Form:
         raise InputError(f"{file} is damaged: what describes its model is no table of names and values.")
     lists = (config.get(name) for name in ("classes", "shape"))
     classes, shape = (tuple(value) if isinstance(value, list) else () for value in lists)
-    named = bool(classes) and all(isinstance(name, str) for name in classes)
+    named = bool(classes) and all(isinstance(name, str) for name in classes) and len({*classes}) == len(classes)
     measured = len(shape) in (1, 3) and all(type(side) is int and side > 0 for side in shape)
     if "model" not in config or not named or not measured or math.prod(shape) > LARGEST_EXAMPLE:
         raise InputError(
-            f"{file} is damaged: it must have model, classes and shape, classes as a list of texts and shape as one or "
-            "three whole numbers."
+            f"{file} is damaged: it must have model, classes and shape, classes as a list of different texts and "
+            "shape as one or three whole numbers."
         )
     described = config.get("columns")
     columns = None if described is None else Columns.from_dict(described)

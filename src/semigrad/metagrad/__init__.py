@@ -183,6 +183,8 @@ def pose(
     x, y, u = as_batch(net, "x", x), as_batch(net, "y", y), as_batch(net, "u", u)
     if len(x) == 0 or len(u) == 0:
         raise InputError(f"A meta step needs labeled and unlabeled examples; given: {len(x)} and {len(u)}.")
+    if check and outer is F.cross_entropy and not y.is_floating_point() and bool((y == -1).any()):
+        raise InputError("y holds -1, which is no class: x and y are labeled examples; those without a label are u.")
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else as_batch(net, "target", target).detach()
     with undisturbed(net, mode, u.device) as masks:

@@ -119,7 +119,7 @@ def _look(folder: Path, run: Run, section: Section) -> tuple[Inside | None, bool
 def _classes(here: RunFolder, inside: Inside | None) -> Sequence[str]:
     if inside is not None:
         return inside.classes
-    return [str(name) for name in read_json(here[CONFIG]).get("classes", [])] if here[CONFIG].exists() else []
+    return [str(name) for name in here.config().get("classes", [])] if here[CONFIG].exists() else []
 
 
 def _date(here: RunFolder) -> str:

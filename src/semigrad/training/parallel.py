@@ -42,6 +42,7 @@ def train_all(
     for path, result in results.items():
         tell(path, result)
     others, context = set(multiprocessing.active_children()), multiprocessing.get_context("spawn")
+    jobs = min(jobs, max(len(runs), 1))
     with interruptible() as stop, ProcessPoolExecutor(jobs, context, _end_with_the_parent) as pool:
         with deaf_children():
             missing = {path: run for path, run in runs.items() if path not in results}
