@@ -134,7 +134,7 @@ def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
     number = {name: position for position, name in enumerate(classes)}
     problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
     held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
-    notes = ("val/ is not read, because there is test/",) if len(held) == 2 else ()
+    notes: tuple[str, ...] = ("val/ is not read, because there is test/",) if len(held) == 2 else ()
     aside = [folder for folder in subfolders(path) if folder.name not in ASIDE and folder not in (labeled, *members)]
     notes += _not_read(aside)
     entries: list[Entry] = []

@@ -49,7 +49,7 @@ def _backbone(given: np.ndarray) -> bytes:
 
 def as_array(value: Any) -> np.ndarray:
     """A numpy array of whatever is one: lists, numpy's own, torch's on any device."""
-    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(value))):
+    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(value).sum())):
         raise InputError(f"{masked:,} values are masked, and nothing stands in their place. Fill them first.")
     if not callable(getattr(value, "detach", None)):
         return np.asarray(value)
@@ -60,7 +60,9 @@ def as_array(value: Any) -> np.ndarray:
 def without_mask(labels: Any) -> Any:
     """None where a masked array hides something; anything else as it is."""
     if isinstance(labels, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(labels), None, labels.data.astype(object))
+        shown = labels.data.astype(object)
+        shown[np.ma.getmaskarray(labels)] = None
+        return shown
     return labels
 
 

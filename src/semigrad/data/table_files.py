@@ -50,7 +50,8 @@ def read_records(path: Path, keep_empty: bool = False) -> Records:
     try:
         separator = _separator(text)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-        lines, rows = [], []
+        lines: list[int] = []
+        rows: list[list[str]] = []
         for row in reader:
             cells = [cell.strip() for cell in row]
             if any(cells) or (keep_empty and rows and len(cells) > 1):

@@ -55,7 +55,7 @@ def as_column(y: Any) -> np.ndarray:
     y = without_mask(y)
     if hasattr(getattr(y, "dtype", None), "numpy_dtype"):
         y = y.to_numpy(dtype=object)
-    given = column_or_1d(as_array(y) if hasattr(y, "detach") else y, warn=True)
+    given: np.ndarray = column_or_1d(as_array(y) if hasattr(y, "detach") else y, warn=True)
     return given.astype(object) if given.dtype.kind == "T" else given
 
 

@@ -149,8 +149,7 @@ def plan_for(look: Look, wish: Wish, out: Path, jobs: int) -> Plan:
             "bring back what it was begun with."
         )
     steps, seconds = written.get("steps"), written.get("seconds")
-    timed = isinstance(seconds, int | float) and math.isfinite(seconds)
-    if type(steps) is not int or steps < 1 or not timed:
+    if type(steps) is not int or steps < 1 or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise InputError(f"{file} is damaged. Take {file.parent} away to begin anew.")
     return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, wish.limit, begun=True)
 
