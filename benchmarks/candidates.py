@@ -36,7 +36,12 @@ DIGITS: Candidates = {
     "meta-semi": [{}, {"weight": 3.0}, {"rule": "proportional"}, {"horizon": 0.02}],
     "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}, {"alpha": 0.3}],
     "remixmatch": [{}, {"weight": 0.5}, {"rotation": 0.1}, {"copies": 4}],
-    "fixmatch": [{}, {"threshold": 0.8}, {"threshold": 0.9, "weight": 0.5}, {"threshold": 0.8, "ramp": 0.2}],
+    "fixmatch": [
+        {"threshold": 0.95},
+        {"threshold": 0.8},
+        {"threshold": 0.9, "weight": 0.5},
+        {"threshold": 0.8, "ramp": 0.2},
+    ],
     "pi-model+sntg": [
         {"weight": 3.0},
         {"weight": 10.0},
@@ -83,7 +88,7 @@ DIGITS: Candidates = {
     ],
     "mixmatch+meta": [{}, {"weight": 2.5}, {"weight": 25.0}, {"meta": {"beta": 0.01}}],
     "fixmatch+meta": [
-        {},
+        {"threshold": 0.95},
         {"threshold": 0.8},
         {"threshold": 0.9, "weight": 0.5},
         {"threshold": 0.8, "meta": {"beta": 0.01}},
@@ -108,7 +113,7 @@ IMAGES: Candidates = {
     "dual-student": [{}, {"stabilization": 10.0}, {"stabilization": 10.0, "threshold": 0.6}],
     "meta-gradient": [{}, {"weight": 10.0}, {"weight": 10.0, "gamma": 0.05}],
     "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}],
-    "fixmatch": [{}, {"threshold": 0.8}, {"weight": 0.5}],
+    "fixmatch": [{"threshold": 0.95}, {"threshold": 0.8}, {"weight": 0.5}],
 }
 
 _META_ONLY: dict[str, Any] = {"name": "meta-gradient", "mixup": False}
@@ -149,7 +154,7 @@ BEYOND: dict[str, dict[str, Any]] = {
     "Mean Teacher": {"method": "mean-teacher"},
     "Mean Teacher with meta": {"method": "mean-teacher+meta"},
     "VAT+Ent": {"method": {"name": "vat+ent", "epsilon": 2.5}},
-    "FixMatch": {"method": "fixmatch"},
+    "FixMatch": {"method": {"name": "fixmatch", "threshold": 0.95}},
     "FixMatch + threshold 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
     "FixMatch + threshold 0.8 + with meta": {"method": {"name": "fixmatch+meta", "threshold": 0.8}},
     "FixMatch + threshold 0.8 + entropy": {

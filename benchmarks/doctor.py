@@ -40,6 +40,7 @@ KEPT, PAGE = RESULTS / "doctor.json", RESULTS / "doctor.md"
 NAMES = ("digits", "svhn", "cifar10", "cifar100", "tiny-imagenet")
 PLANTED = 20  # of each kind
 WRONG = 0.05  # share of labels
+FIXMATCH = {"name": "fixmatch", "threshold": 0.95}  # its paper's
 EXCHANGED = (0, 1)  # classes
 
 
@@ -102,7 +103,7 @@ def on_arrays(options: Options, name: str, before: dict[str, Any]) -> dict[str, 
             execution = Execution(device="cpu", threads=1, workers=0, checkpoint_every=options.steps)
             complete = Path(folder) / "complete.npz"
             save(complete, case, with_every_class(case))
-            train(f"npz:{complete}", run, method="fixmatch", steps=options.steps, batch=32, execution=execution)
+            train(f"npz:{complete}", run, method=FIXMATCH, steps=options.steps, batch=32, execution=execution)
             found["features of a run"] = tally(case, examine(str(path), run=run, device="cpu"))
     return {"labeled": int((case.y >= 0).sum()), "unlabeled": int((case.y < 0).sum()), "test": len(case.y_test),
             "classes": len(np.unique(case.y_test)), "found": found}  # fmt: skip

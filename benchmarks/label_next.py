@@ -36,6 +36,7 @@ from semigrad.data.arrays import fingerprint
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.data.split import DataSpec, Split, make_split
+from semigrad.experiments.scales.miniature import AS_PUBLISHED
 from semigrad.folder.files import make_folder, write_whole
 from semigrad.folder.saved import load_model
 from semigrad.labeling.candidates import candidates_of
@@ -137,9 +138,8 @@ def train_on(options: Options, dataset: Dataset, labeled: np.ndarray, method: st
     """A network trained with these labels."""
     known = masked(dataset, labeled)
     unlabeled = {} if method == "supervised" else {"unlabeled_batch": options.batch}
-    run = configure(
-        options.data, method=method, steps=options.steps, batch=options.batch, seed=seed, **unlabeled
-    )  # fmt: skip
+    table = {"name": method, **AS_PUBLISHED.get(method, {})}
+    run = configure(options.data, method=table, steps=options.steps, batch=options.batch, seed=seed, **unlabeled)
     run = dataclasses.replace(run, data=word_for(known))
     with tempfile.TemporaryDirectory() as folder:
         execution = Execution(device="cpu", threads=1, workers=0, checkpoint_every=options.steps)

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
+from semigrad.experiments.scales.miniature import AS_PUBLISHED
 from semigrad.experiments.scales.tuned import TUNED
 from semigrad.methods import METHODS
 from semigrad.report.comparison import comparison_table
@@ -63,8 +64,8 @@ Fields = dict[str, Any]
 
 
 def rows() -> dict[str, Fields]:
-    """Every row with its default fields."""
-    return {name: {"name": name} for name in [*METHODS, *COMPOSITIONS]}
+    """Every row with the fields of its paper."""
+    return {name: {"name": name, **AS_PUBLISHED.get(name.partition("+")[0], {})} for name in [*METHODS, *COMPOSITIONS]}
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Options:
     steps: int | None = None
     """Steps of each run; none: the default of the data."""
     untuned: bool = False
-    """Default fields, not the chosen ones."""
+    """Fields of the papers, not the chosen ones."""
     out: Path = Path("runs/methods")
     """Where the runs go."""
 
@@ -119,7 +120,7 @@ def carry_out(options: Options, runs: dict[Any, Run]) -> dict[Any, dict[str, Any
 def table(options: Options, names: list[str]) -> None:
     chosen = {} if options.untuned else TUNED
     runs = {
-        (name, seed): run_for(options, {"name": name, **chosen.get(name, {})}, seed=seed)
+        (name, seed): run_for(options, {**rows()[name], **chosen.get(name, {})}, seed=seed)
         for seed in range(options.seeds)
         for name in names
     }
