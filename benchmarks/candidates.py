@@ -113,7 +113,7 @@ IMAGES: Candidates = {
     "dual-student": [{}, {"stabilization": 10.0}, {"stabilization": 10.0, "threshold": 0.6}],
     "meta-gradient": [{}, {"weight": 10.0}, {"weight": 10.0, "gamma": 0.05}],
     "mixmatch": [{}, {"weight": 2.5}, {"weight": 25.0}],
-    "fixmatch": [{"threshold": 0.95}, {"threshold": 0.8}, {"weight": 0.5}],
+    "fixmatch": [{"threshold": 0.95}, {"threshold": 0.8}, {"threshold": 0.95, "weight": 0.5}],
 }
 
 _META_ONLY: dict[str, Any] = {"name": "meta-gradient", "mixup": False}
