@@ -26,7 +26,8 @@ def steps_of_algorithm_2(data, model, dataset, out, **settings):
 
     With the authors' projection and warm-up: before the running statistics have seen data, eval mode is far from train
     mode in a deep network, and unprojected labels leave the simplex by orders of magnitude."""
-    run = configure(data, model=model, steps=3, batch=4, schedule="constant", lr=0.05, warmup=1.5, **settings)
+    rates = {"schedule": "constant", "lr": 0.05, "warmup": 1.5}
+    run = configure(data, method="meta-gradient", model=model, steps=3, batch=4, **rates, **settings)
     before = set_up(run, "cpu", dataset).net.state_dict()
     train(run, out, dataset=dataset, execution=Execution(threads=1, log_every=1))
     return load_file(out / "model.safetensors"), before, read_metrics(out / "metrics.jsonl")

@@ -44,7 +44,10 @@ def answers(model: Classifier, body: bytes) -> dict[str, Any]:
     """What the model says of a body: one answer, or `answers` for a list of rows."""
     parts, single = _read(model, body)
     notes = [note for part in parts for note in part.notes]
-    found = [_answer(model, row) for part in parts for row in model.answer(part)]
+    try:
+        found = [_answer(model, row) for part in parts for row in model.answer(part)]
+    except InputError as error:
+        raise Refused(422, f"{_reason(error)}.") from error
     more: dict[str, Any] = {"notes": notes} if notes else {}
     return {**found[0], **more} if single else {"answers": found, **more}
 
@@ -91,8 +94,6 @@ def _reason(error: Exception) -> str:
 
 
 def _answer(model: Classifier, row: np.ndarray) -> dict[str, Any]:
-    if not np.isfinite(row).all():
-        raise Refused(422, "The model has no finite answer to that.")
     place = int(row.argmax())
     return {
         "class": model.classes[place],
