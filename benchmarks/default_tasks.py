@@ -115,7 +115,7 @@ TASKS: dict[str, Task] = {
     "svhn@250": pictures("photographs of digits", "svhn@250", (500, 2000), chosen_on=True),
     "svhn@1000": pictures("photographs of digits", "svhn@1000", (500, 2000), chosen_on=True),
     "cifar10@1000": pictures("photographs", "cifar10@1000", chosen_on=True),
-    "cifar10@4000": pictures("photographs", "cifar10@4000", (1000, 4000)),
+    "cifar10@4000": pictures("photographs", "cifar10@4000", (1000, 4000), chosen_on=True),
     "cifar100": pictures("photographs, 100 classes, 2,000 labels", "cifar100@2000"),
     "tiny-imagenet": pictures(
         "a folder of JPEG files, 20 classes, a tenth labeled", f"folder:{data_root() / 'tiny-imagenet-20'}@10%",

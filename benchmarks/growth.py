@@ -8,7 +8,7 @@ Every row is measured once, however many tables it stands in, and written as soo
 of the same code on the same machine has measured stays beside it, and `--resume` does not measure it again. On two
 cores all of them take about ten minutes: a quarter of a minute most, a minute the widest, the largest and the compiled.
 
-A row has fresh processes, one thread each, random images of 32 x 32 and the default method. Time is the median over
+A row has fresh processes, one thread each, random images of 32 x 32 and meta-match. Time is the median over
 rounds in which a matrix product takes its turn, by whose rate the model predicts
 (`experiments.cost`); memory is what `benchmarks.memory` counts of a step, and beside it what the process held at most.
 Run it on a machine that does nothing else. Last it says which two constants would have predicted these times best; a
@@ -208,8 +208,8 @@ def run_of(row: Row) -> tuple[Run, Dataset]:
     labels = np.concatenate([np.arange(10 * row.classes) % row.classes, np.full(row.unlabeled, -1)])
     dataset = Dataset.from_arrays(rng.integers(0, 256, (len(labels), *SHAPE), np.uint8), labels, flip=True)
     model = {"name": "small-conv", "widths": [row.width, 2 * row.width, 4 * row.width]}
-    flags: Any = {"model": model, "batch": row.batch, "accumulate": row.accumulate, "lr": 0.01, "steps": 10**6}
-    return configure(word_for(dataset), **flags), dataset
+    flags: Any = {"method": "meta-match", "model": model, "batch": row.batch, "accumulate": row.accumulate}
+    return configure(word_for(dataset), **flags, lr=0.01, steps=10**6), dataset
 
 
 def print_row(row: Row, seconds: float) -> int:

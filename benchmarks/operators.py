@@ -44,7 +44,7 @@ class Options:
 
 def main(options: Options) -> int:
     torch.set_num_threads(1)
-    run = configure(options.data, model=options.model, batch=options.batch, lr=0.02)
+    run = configure(options.data, method="meta-gradient", model=options.model, batch=options.batch, lr=0.02)
     setup = set_up(run, "cpu")
     batches = setup.stream.batches(range(10**9), setup.device)
     train_a_little(run, setup, batches, options.warm)

@@ -59,7 +59,7 @@ _STRONG_NOTE = (
 )
 _META_MATCH_NOTE = (
     f"{META_MATCH}: not in the paper; labels as they are beside the mixed ones, and strong views of the unlabeled "
-    "examples. What is trained here where nothing is said."
+    "examples."
 )
 _NO_META_STEP_NOTE = f"{NO_META_STEP}: as {BOTH}, with the network's own predictions for pseudo-labels."
 
