@@ -22,6 +22,11 @@ HEADS: dict[Part, tuple[str, str]] = {
         "What the default was chosen by",
         "`python -m benchmarks.defaults --part validation`: error on labels that were held out, seeds from 100 on,",
     ),
+    "pool": (
+        "What the default for small tables was chosen by",
+        "`python -m benchmarks.defaults --part pool`: error on the unlabeled training rows, whose labels nothing was "
+        "told, seeds from 100 on,",
+    ),
 }
 
 

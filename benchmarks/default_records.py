@@ -13,13 +13,14 @@ from benchmarks.default_tasks import BASELINE
 from semigrad.core.statistics import Difference, difference
 from semigrad.folder.files import write_json
 
-Part = Literal["test", "validation"]
+Part = Literal["test", "validation", "pool"]
 _RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RECORDS: dict[Part, Path] = {
     "test": _RESULTS / "defaults.json",
     "validation": _RESULTS / "defaults-validation.json",
+    "pool": _RESULTS / "defaults-pool.json",
 }
-"""Where errors on either part stand; a page of the same name lies beside each."""
+"""Where errors on each part stand; a page of the same name lies beside it."""
 
 Verdict = Literal["worse", "level", "better"]
 
