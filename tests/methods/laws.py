@@ -12,6 +12,7 @@ from torch import nn
 
 from semigrad.core import Batch, Clock, Method, Modifier, Task
 from semigrad.methods import Supervised
+from semigrad.models import MLP
 
 CLOCK = Clock(step=90, steps=100, lr=0.1, seed=0)  # past every ramp
 ROWS = 8
@@ -291,6 +292,31 @@ def the_order_of_the_batch_changes_nothing(method: Method) -> None:
         assert torch.allclose(before[name], after[name], rtol=1e-9, atol=1e-13), name
 
 
+SCALES = (1024.0, 1.0, 0.125, 2.0, 4.0**-6, 32.0)  # powers of 2: nothing is rounded
+
+
+def the_scales_of_features_do_not_matter(method: Method) -> None:
+    """Meters or miles: a network that normalizes is trained alike."""
+
+    def terms(scales: tuple[float, ...]) -> dict[str, torch.Tensor]:
+        measured = dataclasses.replace(task(), std=scales, fresh=lambda: MLP(WIDTH, batch_norm=False).build(measured))
+        trial = Trial(method, dtype=torch.float64)
+        trial.net = measured.fresh().double()
+        torch.manual_seed(0)
+        trial.memory = method.init(trial.net, measured).double()
+        given = batch(method).map(lambda x: x * torch.tensor(scales))
+        trial.terms(given)
+        method.update(trial.net, trial.memory, CLOCK)
+        prepared = trial.terms(given, dataclasses.replace(CLOCK, step=-1)) if method.prologue() else {}
+        return {**prepared, **trial.terms(given)}
+
+    if not method.traits.needs_images:
+        there, here = terms(SCALES), terms((1.0,) * 6)
+        assert here.keys() == there.keys()
+        for name, value in here.items():
+            assert torch.allclose(there[name], value, rtol=1e-9, atol=1e-13), name
+
+
 LAWS = (
     terms_are_finite_scalars_with_names,
     the_unlabeled_term_reaches_the_weights,
@@ -303,4 +329,5 @@ LAWS = (
     repr_rebuilds_it,
     without_unlabeled_weight_it_is_supervised,
     the_order_of_the_batch_changes_nothing,
+    the_scales_of_features_do_not_matter,
 )

@@ -76,7 +76,7 @@ def test_the_attack_on_a_linear_network_is_the_closed_form():
     z = torch.cat([x, u])
     labels = torch.cat([y, net(u).argmax(1)])
     expected = 0.03 * ((net(z).softmax(1) - F.one_hot(labels, 3)) @ net.weight).sign()
-    found = attack(net, x, y, u, 0.03)
+    found = attack(net, x, y, u, torch.tensor(0.03))
     assert torch.allclose(found - z, expected, atol=1e-14)
     assert torch.allclose((found - z).abs(), torch.full_like(z, 0.03), atol=1e-14)  # not clamped either
     assert not found.requires_grad
@@ -89,7 +89,7 @@ def test_the_attack_raises_the_loss_and_touches_neither_parameters_nor_statistic
     x, u = torch.rand(8, 6).double(), torch.rand(8, 6).double()
     y = torch.randint(3, (8,), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        moved = attack(net, x, y, u, 0.01)
+        moved = attack(net, x, y, u, torch.tensor(0.01))
     assert net.training
     assert all(p.grad is None for p in net.parameters())
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())

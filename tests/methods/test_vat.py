@@ -40,8 +40,8 @@ def hessians(net, u):
 
 
 def perturbation(method, net, u, clock=CLOCK):
-    given = dataclasses.replace(batch(method), unlabeled=(u,))
-    return method.perturbation(net, u, method.guess(net, nn.Module(), given, clock)["clean"], clock)
+    given, memory = dataclasses.replace(batch(method), unlabeled=(u,)), method.init(net, task(shape=tuple(u.shape[1:])))
+    return method.perturbation(net, memory, u, method.guess(net, memory, given, clock)["clean"], clock)
 
 
 def first_draw(u, clock=CLOCK):
@@ -88,8 +88,8 @@ def test_the_term_is_half_the_quadratic_form_and_not_negative():
     net, u = Linear(), examples()
     method = VAT(epsilon=1e-3)
     given = dataclasses.replace(batch(method), labeled=(examples(1),), unlabeled=(u,))
-    guess = method.guess(net, nn.Module(), given, CLOCK)
-    term = method.loss(net, nn.Module(), given, guess, CLOCK)["adversarial"]
+    memory = method.init(net, task())
+    term = method.loss(net, memory, given, method.guess(net, memory, given, CLOCK), CLOCK)["adversarial"]
     r = perturbation(method, net, u)
     rows = torch.einsum("bi,bij,bj->b", r, hessians(net, u), r) / 2
     assert torch.allclose(term, rows.mean(), rtol=1e-3)
@@ -172,9 +172,10 @@ def test_only_the_labeled_pass_moves_the_running_statistics(network):
     with CLOCK.masks("labeled"):
         other(given.labeled[0])
     before = {name: value.clone() for name, value in network.named_buffers()}
-    guess = method.guess(network, nn.Module(), given, CLOCK)
+    memory = method.init(network, task(classes=10, shape=(3, 16, 16)))
+    guess = method.guess(network, memory, given, CLOCK)
     assert all(torch.equal(value, before[name]) for name, value in network.named_buffers())
-    terms = method.loss(network, nn.Module(), given, guess, CLOCK)
+    terms = method.loss(network, memory, given, guess, CLOCK)
     assert any(not torch.equal(value, before[name]) for name, value in network.named_buffers())
     assert all(torch.equal(value, dict(other.named_buffers())[name]) for name, value in network.named_buffers())
     gradients = torch.autograd.grad(terms["adversarial"], list(network.parameters()))

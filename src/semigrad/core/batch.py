@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 
@@ -48,3 +49,9 @@ class Task:
     @property
     def images(self) -> bool:
         return len(self.shape) == 3
+
+    @property
+    def unit(self) -> Tensor:
+        """What a change by 1 is, for methods that change examples: the width of [0, 1] in images; in features, which
+        have scales of their own, the standard deviation of each."""
+        return torch.ones(()) if self.images else torch.tensor(self.std)

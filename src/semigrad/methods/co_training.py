@@ -46,7 +46,7 @@ class CoTraining(Method):
     difference: NotNegative = 0.5
     """Weight λ_dif of withstanding the other network's adversarial examples."""
     epsilon: NotNegative = 0.02
-    """Size ε of the adversarial change of every pixel or feature."""
+    """Size ε of the adversarial change of every pixel, or of every feature in standard deviations."""
     weight: NotNegative = 1.0
     """Weight w of both terms that pairs of networks share."""
     ramp: NotNegative = 0.2
@@ -60,6 +60,7 @@ class CoTraining(Method):
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
+        memory.register_buffer("unit", task.unit, persistent=False)
         memory.others = nn.ModuleList(task.fresh() for _ in range(self.networks - 1))
         return memory
 
@@ -74,12 +75,13 @@ class CoTraining(Method):
 
         order = clock.draw("pairs", lambda rng, rows: rng.permutation(rows), len(nets)).tolist()
         agreement, difference = u.new_zeros(()), u.new_zeros(())
+        size = self.epsilon * memory.get_buffer("unit")
         for i, j in zip(order[::2], order[1::2], strict=False):  # an odd one sits out
             clean, attacks = {}, {}
             for k in (i, j):
                 with clock.masks(f"unlabeled {k}"):
                     clean[k] = passes[k] if self.joint else torch.cat([passes[k], nets[k](u)])
-                attacks[k] = attack(nets[k], batch.labeled[k], y, u, self.epsilon)
+                attacks[k] = attack(nets[k], batch.labeled[k], y, u, size)
             agreement = agreement + jensen_shannon(clean[i][len(y) :], clean[j][len(y) :]).mean()
             for attacker, defender in ((i, j), (j, i)):
                 with clock.masks(f"adversarial {defender}"):
@@ -102,7 +104,7 @@ def jensen_shannon(logits: Tensor, others: Tensor) -> Tensor:
     return -(log_mixture.exp() * log_mixture).sum(1) - (entropy(logits) + entropy(others)) / 2
 
 
-def attack(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, epsilon: float) -> Tensor:
+def attack(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, size: Tensor) -> Tensor:
     """z + ε sign ∇_z CE for labeled rows with their labels, then for unlabeled rows with the network's own answers.
 
     Eval mode: rows do not depend on one another and statistics stay. Only the gradient of the input is computed."""
@@ -111,4 +113,4 @@ def attack(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, epsilon: float) -> T
         logits = net(z)
         answers = torch.cat([y, logits[len(y) :].argmax(1)])
         (gradient,) = torch.autograd.grad(F.cross_entropy(logits, answers, reduction="sum"), z)
-    return z.detach() + epsilon * gradient.sign()
+    return z.detach() + size * gradient.sign()

@@ -47,13 +47,13 @@ class TNAR(Method):
     )
 
     tangent: NotNegative = 1.0
-    """Length ε₁ of the perturbation along the manifold, to first order, in units of x."""
+    """Length ε₁ of the perturbation along the manifold, to first order: in units of pixels, or features' deviations."""
     normal: NotNegative = 0.5
-    """Length ε₂ of the perturbation at right angles to the manifold, in units of x."""
+    """Length ε₂ of the perturbation at right angles to the manifold, in the same units."""
     zeta: NotNegative = 1.0
     """Pull ζ of the normal direction away from the tangent one, in units of the curvature H."""
     xi: Positive = 1e-2
-    """Step ξ at which H is measured, in units of x; far below it a sure network gives rounding in single precision."""
+    """Step ξ at which H is measured, in the same units; far below it a sure network gives rounding in float32."""
     cg: Count = 4
     """Iterations of conjugate gradients for each tangent step."""
     iterations: Count = 1
@@ -75,6 +75,7 @@ class TNAR(Method):
 
     def init(self, net: nn.Module, task: Task) -> nn.Module:
         memory = nn.Module()
+        memory.register_buffer("unit", task.unit, persistent=False)
         latent = min(self.latent, max(1, math.prod(task.shape) // 2))
         memory.vae = VAE(task, latent, self.width if task.images else 8 * self.width)
         return memory
@@ -98,9 +99,14 @@ class TNAR(Method):
         with clock.masks("labeled"):
             labeled = F.cross_entropy(net(x), batch.labels)
 
+        unit = memory.get_buffer("unit")  # lengths and right angles are those in it
+
         def kl(r: Tensor) -> Tensor:
             with clock.masks("unlabeled"), statistics_kept(net):
-                return kl_of_logits(clean, net(u + r))
+                return kl_of_logits(clean, net(u + unit * r))
+
+        def decode(z: Tensor) -> Tensor:
+            return vae.decode(z) / unit
 
         def start(name: str, like: Tensor) -> Tensor:
             return clock.draw(name, lambda rng, rows: rng.standard_normal((rows, *like.shape[1:])), len(like)).to(like)
@@ -109,9 +115,9 @@ class TNAR(Method):
             z, _ = vae.encode(u)
         with exact_gradients():
             curvature = curvature_of(kl, self.xi)
-            eta = tangent_direction(curvature, vae.decode, z, start("tangent", z), self.iterations, self.cg)
+            eta = tangent_direction(curvature, decode, z, start("tangent", z), self.iterations, self.cg)
             with torch.no_grad():  # nothing reaches the VAE
-                along = vae.decode(z + self.tangent * eta) - vae.decode(z)
+                along = decode(z + self.tangent * eta) - decode(z)
             t = unit_rows(along)
             across = self.normal * normal_direction(curvature, t, start("normal", u), self.iterations, self.zeta)
         return {
