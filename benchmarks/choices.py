@@ -25,7 +25,7 @@ from semigrad.cli import guarded
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.data.split import DataSpec
 from semigrad.experiments.experiment import Column, make_run
-from semigrad.experiments.scales.overnight import AS_ORIGINAL, images
+from semigrad.experiments.scales.natural import AS_ORIGINAL, images
 from semigrad.experiments.scales.sources import SOURCES
 from semigrad.experiments.scales.tuned import TUNED_FILE
 from semigrad.folder.metrics import TRAINING_ERROR, read_metrics

@@ -10,7 +10,7 @@ from semigrad.experiments.experiment import Column, Experiment, Plan, Runs
 from semigrad.experiments.published import LABELED_ONLY, OURS
 from semigrad.experiments.scales.laptop import LAPTOP_DIGITS
 from semigrad.experiments.scales.miniature import METHODS_OF_ROWS, method
-from semigrad.experiments.scales.overnight import images
+from semigrad.experiments.scales.natural import images
 from semigrad.experiments.scales.smoke import NOTES, SMOKE
 from semigrad.experiments.scales.tuned import TUNED, Chosen, chosen_for
 from semigrad.settings.recipes import Layer

@@ -1,10 +1,10 @@
-"""Faithful miniatures for two processor cores: a small network and few steps, every experiment within 40 minutes."""
+"""Faithful miniatures for two processor cores, every experiment within about an hour: digits with several seeds; SVHN,
+and Tiny ImageNet in place of ImageNet, with one seed, whose runs are some of those of `overnight.py`."""
 
 from __future__ import annotations
 
 from semigrad.experiments.experiment import Column, Plan
 from semigrad.experiments.published import (
-    CIFAR10,
     LABELED_ONLY,
     OURS,
     SVHN,
@@ -22,7 +22,7 @@ from semigrad.experiments.scales.miniature import (
     variants,
     with_and_without_mixup,
 )
-from semigrad.experiments.scales.sources import data
+from semigrad.experiments.scales.natural import LOOKS, SMALL_NOTE, TINY, TINY_NOTE, images, rows_on
 from semigrad.experiments.scales.tuned import TUNED
 from semigrad.settings.recipes import Layer
 
@@ -30,17 +30,8 @@ SEEDS = 5
 ONE_SEED = 1  # for images of 32 x 32, where a run takes minutes
 
 LAPTOP_DIGITS: Layer = {"model": {"name": "small-conv"}, "steps": 800, "batch": 64, "warmup": 0.075}
-LAPTOP_IMAGES: Layer = {
-    "model": {"name": "small-conv", "drop": 0.0}, "steps": 1500, "batch": 64, "warmup": 0.075, "lr": 0.3,
-}  # fmt: skip
-"""What every run on images of 32 x 32 has in common. Dropout and learning rate were chosen by labeled-only's error on
-validation examples of CIFAR-10 and SVHN, see docs/results-digits.md."""
 
-TINY = Column("Tiny-ImageNet-20", "10%")
-TINY_IMAGES: Layer = {**LAPTOP_IMAGES, "data": data(TINY), "image_size": 32, "test_every": 50}
-_TINY_NOTE = "In place of ImageNet: 20 classes of Tiny ImageNet, 10,000 training pictures brought to 32 x 32."
 _DIGITS_NOTE = "In place of the paper's data and network: digits of 8 x 8 pixels and small-conv."
-_NOTE = "Small-conv in place of the paper's network, and a small share of its steps: only orders can be compared."
 _FEATURES_NOTE = "The features are 96 numbers, the paper's 128."
 _GAMMA_NOTE = "Both rows have their default fields, the mixing weights of one distribution (gamma 1) among them."
 _VADD_NOTE = "VAT+VAdD is without the entropy term that its original has."
@@ -48,11 +39,6 @@ _PLUGIN_NOTE = (
     "A method's own fields are those chosen for it without meta, in both rows. beta is 0.01 for MT, where that was "
     "chosen, and for FixMatch, where that was beside another threshold; it is the learning rate for the others."
 )
-
-
-def images(*columns: Column) -> dict[Column, Layer]:
-    """Columns of the paper, with small-conv."""
-    return {column: {**LAPTOP_IMAGES, "data": data(column)} for column in columns}
 
 
 def table1() -> Plan:
@@ -64,14 +50,15 @@ def table2() -> Plan:
 
 
 def table3() -> Plan:
-    columns = dict.fromkeys(top_1_and_5(TINY.data, TINY.labels), TINY_IMAGES)
-    return Plan.of(ONE_SEED, grid(rows_of(TABLE3), columns), (_TINY_NOTE, _NOTE))
+    (layer,) = images(TINY, test_every=LOOKS).values()
+    columns = dict.fromkeys(top_1_and_5(TINY.data, TINY.labels), layer)
+    return Plan.of(ONE_SEED, rows_on(rows_of(TABLE3), columns), (TINY_NOTE, SMALL_NOTE))
 
 
 def table4() -> Plan:
-    large = images(CIFAR10, SVHN)
-    runs = grid(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), TUNED) | grid(rows_of(TABLE4), large)
-    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, _NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
+    large = images(SVHN)
+    runs = grid(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), TUNED) | rows_on(rows_of(TABLE4), large)
+    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, SMALL_NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
 
 
 def table5() -> Plan:
@@ -80,19 +67,21 @@ def table5() -> Plan:
 
 
 def figure_accuracy() -> Plan:
-    return Plan.of(ONE_SEED, grid([LABELED_ONLY, OURS], {TINY: TINY_IMAGES}), (_TINY_NOTE, _NOTE))
+    return Plan.of(ONE_SEED, rows_on([LABELED_ONLY, OURS], images(TINY, test_every=LOOKS)), (TINY_NOTE, SMALL_NOTE))
 
 
 def figure_labels() -> Plan:
     large = images(*(Column("SVHN", labels) for labels in ("250", "500", "1000")))
-    runs = grid([LABELED_ONLY, OURS], digits(LAPTOP_DIGITS, 20, 40, 80, 160), TUNED) | grid([LABELED_ONLY, OURS], large)
-    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, _NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
+    rows = [LABELED_ONLY, OURS]
+    runs = grid(rows, digits(LAPTOP_DIGITS, 20, 40, 80, 160), TUNED) | rows_on(rows, large)
+    return Plan.of(SEEDS, runs, (_DIGITS_NOTE, SMALL_NOTE), fewer_seeds=dict.fromkeys(large, ONE_SEED))
 
 
 def figure_features() -> Plan:
     large = images(SVHN)
-    runs = grid([LABELED_ONLY, OURS], digits(LAPTOP_DIGITS, 40), TUNED) | grid([LABELED_ONLY, OURS], large)
-    notes = (_DIGITS_NOTE, _NOTE, _FEATURES_NOTE)
+    rows = [LABELED_ONLY, OURS]
+    runs = grid(rows, digits(LAPTOP_DIGITS, 40), TUNED) | rows_on(rows, large)
+    notes = (_DIGITS_NOTE, SMALL_NOTE, _FEATURES_NOTE)
     return Plan.of(SEEDS, runs, notes, fewer_seeds=dict.fromkeys(large, ONE_SEED))
 
 

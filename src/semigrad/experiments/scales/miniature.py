@@ -12,7 +12,8 @@ from semigrad.experiments.scales.sources import data, source
 from semigrad.experiments.scales.tuned import Chosen
 from semigrad.settings.recipes import Layer
 
-STRONG, NO_META_STEP = "Labeled-Only (strong)", "Meta + Mix-Up (beta 0)"
+STRONG = "Labeled-Only (strong)"
+NO_META_STEP, RAMP = "Meta + Mix-Up (beta 0)", "Meta + Mix-Up (ramp)"
 MIXMATCH, FIXMATCH, META_MATCH = "MixMatch", "FixMatch", "Meta-Match"
 
 METHODS_OF_ROWS: dict[str, Layer] = {
@@ -40,6 +41,7 @@ METHODS_OF_ROWS: dict[str, Layer] = {
     FULLY_SUPERVISED: {"name": "supervised"},
     STRONG: {"name": "supervised", "strong": True},
     NO_META_STEP: {"name": "meta-gradient", "beta": 0.0},
+    RAMP: {"name": "meta-gradient", "ramp": 0.4},
     MIXMATCH: {"name": "mixmatch"},
     FIXMATCH: {"name": "fixmatch"},
     META_MATCH: {"name": "meta-match"},
