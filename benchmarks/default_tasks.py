@@ -28,6 +28,7 @@ ROWS: dict[str, Layer] = {
     "fixmatch": {"method": {"name": "fixmatch", "threshold": 0.95}},
     "fixmatch 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
     "mean-teacher": {"method": "mean-teacher"},
+    "vat 1.0": {"method": {"name": "vat", "epsilon": 1.0}},
     "vat+ent": {"method": "vat+ent"},
     "pi-model": {"method": "pi-model"},
 }

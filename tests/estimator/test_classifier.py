@@ -77,7 +77,7 @@ def test_attributes():
     assert estimator.classes_.tolist() == [0, 1, 2]
     assert (estimator.n_features_in_, estimator.example_shape_, estimator.n_iter_) == (13, (13,), 6)
     assert [line["step"] for line in estimator.history_] == [1, 2, 3, 4, 5, 6]
-    assert {"loss", "lr", "mixed", "consistency"} <= estimator.history_[0].keys()
+    assert {"loss", "lr", "labeled", "adversarial"} <= estimator.history_[0].keys()
     known = y >= 0
     assert np.array_equal(estimator.transduction_[known], y[known])
     assert np.array_equal(estimator.transduction_[~known], estimator.predict(X)[~known])

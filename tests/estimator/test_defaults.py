@@ -19,7 +19,7 @@ def test_where_no_method_is_named_it_is_the_default_for_such_rows():
     usual = BY_KIND["features"]["method"]
     assert same_weights(quick().fit(X, y), quick(method=usual).fit(X, y))
     assert same_weights(quick().fit(X, y), quick(method=usual["name"]).fit(X, y))
-    assert not same_weights(quick().fit(X, y), quick(method={**usual, "beta": "lr"}).fit(X, y))
+    assert not same_weights(quick().fit(X, y), quick(method={**usual, "epsilon": 1.0}).fit(X, y))
 
 
 @pytest.mark.parametrize("kind", ["features", "images"])
@@ -38,9 +38,8 @@ def test_one_table_for_everybody(tmp_path):
     for data in (f"npz:{tmp_path / 'x.npz'}", f"csv:{tmp_path / 'x.csv'}", (X, y)):
         run = configure(data)
         table = BY_KIND["features"]
-        assert {name: getattr(run, name) for name in table if name not in ("method", "model")} == {
-            name: value for name, value in table.items() if name not in ("method", "model")
-        }
+        settings = {name: value for name, value in table.items() if name not in ("method", "methods", "model")}
+        assert {name: getattr(run, name) for name in settings} == settings
         assert {name: run.to_dict()["model"][name] for name in table["model"]} == table["model"]
         assert {name: run.to_dict()["method"][name] for name in table["method"]} == table["method"]
 

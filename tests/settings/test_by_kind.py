@@ -8,7 +8,7 @@ from semigrad.data import SOURCES, outline_of
 from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.opening import open_data
 from semigrad.errors import InputError
-from semigrad.methods import FixMatch, MetaMatch
+from semigrad.methods import VAT, FixMatch, MetaMatch
 from semigrad.run import configure
 from semigrad.settings.recipes import steps_for
 
@@ -22,10 +22,19 @@ def test_steps_grow_with_the_data_and_shrink_with_the_size_of_a_picture():
     assert (steps_for(color, None), steps_for(None, None)) == (2000, 2000)
 
 
-@pytest.mark.parametrize("name", ["digits", "cifar10", "cifar100", "svhn"])
-def test_the_outline_of_a_named_source_is_that_of_its_data(name):
+def outline_read(name):
     dataset = open_data(name, configure(name))
-    assert SOURCES[name].outline == Outline(dataset.train.shape, dataset.official or len(dataset.train))
+    return Outline(dataset.train.shape, dataset.official or len(dataset.train))
+
+
+def test_the_outline_of_digits_is_that_of_their_data():
+    assert SOURCES["digits"].outline == outline_read("digits")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "svhn"])
+def test_the_outline_of_a_named_source_is_that_of_its_data(name, real_data):
+    assert SOURCES[name].outline == outline_read(name)
 
 
 def write_table(path, rows, write):
@@ -95,6 +104,9 @@ def test_a_method_that_is_named_has_the_fields_that_its_kind_of_data_gives_it():
     assert configure("svhn@1000", method="fixmatch+meta").method.host == FixMatch(threshold=0.8)
     assert configure("svhn@1000", method={"name": "fixmatch", "threshold": 0.95}).method == FixMatch()
     assert configure("csv:none.csv", method="fixmatch").method == FixMatch()
+    assert configure("csv:none.csv", method="vat+ent").method.host == VAT(epsilon=0.5)
+    assert configure("csv:none.csv", method="meta-match").method == MetaMatch(beta=1.0)
+    assert configure("csv:none.csv", method="meta-gradient").method.beta == 1.0
     assert configure("svhn@1000", method="meta-match").method == MetaMatch()
     assert configure("svhn@1000", recipe="fixmatch-svhn").method == FixMatch()
 

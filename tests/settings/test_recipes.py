@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from semigrad.methods import METHODS, FixMatch, MetaMatch, parts
+from semigrad.methods import METHODS, VAT, FixMatch, parts
 from semigrad.methods.swa import FastSWA
 from semigrad.run import Run, configure, from_layers
 from semigrad.settings.recipes import BY_KIND, OF_DATA, RECIPES
@@ -45,7 +45,7 @@ def test_no_name_is_given_twice():
     ("data", "method"),
     [
         ("digits@40", FixMatch(threshold=0.8)), ("cifar10@4000", FixMatch(threshold=0.8)),
-        ("svhn@1000", FixMatch(threshold=0.8)), ("csv:none.csv", MetaMatch(beta=1.0)),
+        ("svhn@1000", FixMatch(threshold=0.8)), ("csv:none.csv", VAT(epsilon=0.5)),
     ],
 )  # fmt: skip
 def test_the_best_recipe_is_what_is_done_anyway(data, method):
