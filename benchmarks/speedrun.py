@@ -30,10 +30,13 @@ from semigrad.experiments.cost import multiplications_of_step
 from semigrad.experiments.published import LABELED_ONLY
 from semigrad.experiments.reproduce import recorded
 from semigrad.experiments.store import Outcome, Store
+from semigrad.methods.fixmatch import FixMatch
 from semigrad.run import Run
+from semigrad.training.facts import is_part
 from semigrad.training.timing import seconds_of_steps
 
 COLUMNS = {"svhn@1000": ("SVHN@1000", ("table1",)), "cifar10@4000": ("CIFAR-10@4000", ("table4",))}
+BALANCED = ("d4736837",)  # how fingerprints of parts begin that have equally many of every class, unlike the whole
 NAME_WIDTH = 0.35  # of a name in the picture, as the logarithm of a ratio of seconds
 
 
@@ -70,7 +73,7 @@ def main(options: Options) -> int:
     name = f"speedrun-{options.data.partition('@')[0]}"
     draw(rows, column, options.out / f"{name}.png")
     page = options.out / f"{name}.md"
-    page.write_text(markdown(options, column, rows, f"{name}.png"), encoding="utf-8")
+    page.write_text(markdown(options, column, rows, f"{name}.png", parts(outcomes, column)), encoding="utf-8")
     print(page)
     return 0
 
@@ -153,21 +156,35 @@ def heights_of_names(rows: list[Row]) -> list[float]:
     return [placed[place] for place in range(len(rows))]
 
 
-def markdown(options: Options, column: str, rows: list[Row], picture: str) -> str:
-    """The page."""
+def parts(outcomes: list[Outcome], column: str) -> str:
+    """What the runs had of the official data where that was a part: sentences, or nothing."""
+    cells = [cell for outcome in outcomes for (_, own), cell in outcome.records.items() if own == column]
+    said: dict[str, None] = {}
+    for data in (record.data for cell in cells for record in cell.values() if is_part(record.data)):
+        balanced = data["fingerprint"].startswith(BALANCED)
+        equal = ", both with equally many of every class, unlike the whole" if balanced else ""
+        said[f" Trained on a part of the data: {data['title']}; tested on {data['test']:,} examples{equal}."] = None
+    return "".join(said)
+
+
+def markdown(options: Options, column: str, rows: list[Row], picture: str, said: str) -> str:
+    """The page; `said`: what the data were."""
     first = rows[0].run
     lines = [
         f"# {column} on a processor: error against time",
         "",
         f"`python benchmarks/speedrun.py --data {options.data}`: {first.model_name}, {first.steps:,} steps of "
-        f"{first.batch} + {first.batch} examples for every row, one thread of a processor a run.",
+        f"{first.batch} + {first.batch} examples for every row, one thread of a processor a run.{said}",
         "",
         f"![Test error of every row against its seconds]({picture})",
         "",
         "| row | test error, % | seeds | difference to Labeled-Only | seconds | 10¹² multiplications | frontier |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
+    thresholds = ""
     for row in rows:
+        if isinstance(row.run.method, FixMatch):
+            thresholds += f" {row.name}: with a threshold of {row.run.method.threshold}."
         gain, mark = "" if row.gain is None else str(row.gain), "yes" if row.frontier else ""
         cost = f"{row.seconds:.0f} | {row.operations / 1e12:.2f}"
         lines.append(f"| {row.name} | {row.error} | {row.error.seeds} | {gain} | {cost} | {mark} |")
@@ -176,7 +193,7 @@ def markdown(options: Options, column: str, rows: list[Row], picture: str) -> st
         "Mean ± standard deviation over seeds, of the last step; paired differences with their 95 % interval "
         "(Student's t). Seconds: the steps of the run times those of one step, all rows measured in turns; looks at "
         "the test part and what a method does before or after training (TNAR's autoencoder, fastSWA's statistics) are "
-        "not in them. Frontier: no quicker row with as few labels has a lower error.",
+        f"not in them. Frontier: no quicker row with as few labels has a lower error.{thresholds}",
     ]
     return "\n".join(lines) + "\n"
 

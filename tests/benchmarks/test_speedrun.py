@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from benchmarks.speedrun import Options, Row, heights_of_names, main, with_frontier
+from benchmarks.speedrun import Options, Row, heights_of_names, main, markdown, parts, with_frontier
 
 from semigrad import configure
 from semigrad.core.statistics import summarize
 from semigrad.errors import InputError
+from semigrad.experiments import EXPERIMENTS
+from semigrad.experiments.reproduce import recorded
+from semigrad.experiments.store import Store
+
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "runs"
 
 
 def row(name, seconds, error, data="svhn@1000"):
@@ -29,3 +36,18 @@ def test_names_of_rows_that_are_close_do_not_lie_on_each_other():
 def test_nothing_on_record_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match="Labeled-Only is not on record for SVHN@1000"):
         main(Options(records=tmp_path, out=tmp_path))
+
+
+def test_the_page_says_what_part_of_the_data_it_was_and_whether_classes_were_balanced():
+    outcome = recorded(EXPERIMENTS["table4"], "overnight", store=Store(RECORDS))
+    assert parts([outcome], "SVHN@1000") == (
+        " Trained on a part of the data: svhn, 20,000 of 73,257; tested on 5,000 examples, both with equally many of "
+        "every class, unlike the whole."
+    )
+    assert parts([outcome], "CIFAR-10@4000") == ""
+
+
+def test_the_page_says_the_threshold_of_fixmatch():
+    run = configure("svhn@1000", method={"name": "fixmatch", "threshold": 0.7})
+    page = markdown(Options(), "SVHN@1000", [Row("FixMatch", summarize([9.0]), None, run, 1.0, 1e12)], "a.png", "")
+    assert "FixMatch: with a threshold of 0.7." in page
