@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -34,7 +34,7 @@ ROWS: dict[str, Layer] = {
 }
 BUDGETS = ("short", "long")
 
-TABLES = ("wine", "breast cancer", "digits as a table", "moons")
+TABLES = ("wine", "breast cancer", "digits as a table", "moons", "iris", "clusters")
 SCIKIT_LEARN: dict[str, Callable[[], Any]] = {
     "SelfTrainingClassifier": lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000)),
     "LabelSpreading": lambda: LabelSpreading(kernel="knn", n_neighbors=7),
@@ -72,7 +72,18 @@ def table(load: Callable[..., Any], labels: int) -> Callable[[Path], str]:
 
 def moons(folder: Path) -> str:
     x, y = make_moons(2000, noise=0.15, random_state=0)
-    return f"npz:{saved(folder / 'moons.npz', x=x[:1000], y=y[:1000], x_test=x[1000:], y_test=y[1000:])}@8"
+    return halves(folder / "moons.npz", x, y, 8)
+
+
+def clusters(folder: Path) -> str:
+    x, y = make_classification(2000, n_informative=8, n_classes=4, class_sep=2.0, random_state=0)
+    return halves(folder / "clusters.npz", x, y, 40)
+
+
+def halves(path: Path, x: np.ndarray, y: np.ndarray, labels: int) -> str:
+    """The first half to train on, the second to test."""
+    half = len(x) // 2
+    return f"npz:{saved(path, x=x[:half], y=y[:half], x_test=x[half:], y_test=y[half:])}@{labels}"
 
 
 def unbalanced(folder: Path) -> str:
@@ -110,9 +121,11 @@ TASKS: dict[str, Task] = {
     "digits@20": small("pictures of 8 x 8", named("digits@20"), 250),
     "digits@40": small("pictures of 8 x 8", named("digits@40"), 250, chosen_on=True),
     "wine": small("table of 13 columns, 12 labels", table(load_wine, 12), 30, chosen_on=True),
-    "breast cancer": small("table of 30 columns, 40 labels", table(load_breast_cancer, 40), 100),
+    "breast cancer": small("table of 30 columns, 40 labels", table(load_breast_cancer, 40), 100, chosen_on=True),
     "digits as a table": small("table of 64 columns, 120 labels", table(load_digits, 120), 250, chosen_on=True),
-    "moons": small("points on two half circles, 8 labels", moons, 200),
+    "moons": small("points on two half circles, 8 labels", moons, 200, chosen_on=True),
+    "iris": small("table of 4 columns, 9 labels", table(load_iris, 9), 30),
+    "clusters": small("drawn by scikit-learn: 20 columns, 8 of use, 4 classes, 40 labels", clusters, 200),
     "svhn@250": pictures("photographs of digits", "svhn@250", (500, 2000), chosen_on=True),
     "svhn@1000": pictures("photographs of digits", "svhn@1000", (500, 2000), chosen_on=True),
     "cifar10@1000": pictures("photographs", "cifar10@1000", chosen_on=True),
