@@ -73,11 +73,12 @@ def defaults(known: Measured, places: list[Place], rows: list[str], part: Part) 
         others = {row: mean for row, mean in others.items() if row != DEFAULT and runs[row] != runs[DEFAULT]}
         best = min(others, key=others.__getitem__, default="")
         times = (median_seconds(known, task, budget, row) for row in (BASELINE, DEFAULT))
-        base = own[BASELINE]
+        base, difference = own[BASELINE], gain(known, task, budget, DEFAULT)
+        seeds = difference.seeds if difference else base.seeds if base else 0
         cells = [
             f"{task}{'*' if TASKS[task].chosen_on else ''}", str(TASKS[task].steps[BUDGETS.index(budget)]),
-            str(base.seeds if base else 0), str(base or ""), str(own.get(DEFAULT) or ""),
-            str(gain(known, task, budget, DEFAULT) or ""), best, str(own[best] if best else ""),
+            str(seeds), str(base or ""), str(own.get(DEFAULT) or ""), str(difference or ""),
+            best, str(own[best] if best else ""),
             *("" if time is None else f"{time:.0f}" for time in times),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
