@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 
 import semigrad
 from semigrad import InputError
+from semigrad.folder.saved import load_run
 from semigrad.training.calibration import temperature
 from tests.small_runs import cli, digits
 
@@ -180,8 +181,16 @@ def test_no_model_there_and_one_that_may_be_meant(digits_run, tmp_path):
     for path, why in ((beside, "holds no trained model"), (beside / "rum", "does not exist")):
         with pytest.raises(InputError, match=rf"{path} {why}.*such as {digits_run}\.$"):
             semigrad.load(path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match=rf"is no folder.*such as {digits_run}\.$"):
         semigrad.load(digits_run / "config.json")
+
+
+@pytest.mark.parametrize("given", [3, 2.5, None, True, [], ["runs"], {}, b"runs", np.eye(2), ""], ids=repr)
+@pytest.mark.parametrize("take", [semigrad.load, load_run])
+def test_what_is_no_path(take, given):
+    kind = "empty text" if isinstance(given, str) else type(given).__name__
+    with pytest.raises(InputError, match=rf"^The folder of a run is given by its path, .*; given: an? {kind}\.$"):
+        take(given)
 
 
 @pytest.mark.parametrize(

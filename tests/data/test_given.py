@@ -352,6 +352,12 @@ def test_what_are_no_data(given: Any, message: str) -> None:
             function(given)
 
 
+@pytest.mark.parametrize("out", [3, "", b"run"])
+def test_a_folder_is_a_path(out: Any) -> None:
+    with pytest.raises(InputError, match=r"^The folder of a new run is given by its path"):
+        train("digits@40", out, steps=1)
+
+
 def test_settings_belong_to_configure() -> None:
     with pytest.raises(InputError, match="A run has its settings already: give labels, steps to configure"):
         train(configure("digits@40"), "nowhere", steps=3, labels=40)

@@ -19,7 +19,7 @@ from semigrad.data.given_arrays import as_array, as_labels, from_given
 from semigrad.data.rows import is_frame, table_of_frame
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import from_tables
-from semigrad.errors import InputError
+from semigrad.errors import InputError, kind_of
 
 ALLOWED = (
     "Data are a text such as 'digits@40', 'folder:photos' or 'csv:table.csv'; a semigrad.Dataset, which "
@@ -48,11 +48,7 @@ def as_dataset(given: Any, label: Any = None) -> Dataset:
         hint = " Give the loader's .dataset: batches are made here."
     elif isinstance(given, np.ndarray) or hasattr(given, "detach"):
         hint = " Give examples with their labels: (x, y), -1 for unlabeled."
-    raise InputError(f"{ALLOWED}; given: {_a(type(given).__name__)}.{hint}")
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    raise InputError(f"{ALLOWED}; given: {kind_of(given)}.{hint}")
 
 
 def word_for(dataset: Dataset) -> str:
@@ -73,9 +69,7 @@ def arrays_dataset(
 
 def frame_dataset(frame: Any, label: Any, test: Any, name: str) -> Dataset:
     if not is_frame(frame) or not (test is None or is_frame(test)):
-        raise InputError(
-            f"from_frame takes DataFrames; given: {_a(type(test if is_frame(frame) else frame).__name__)}."
-        )
+        raise InputError(f"from_frame takes DataFrames; given: {kind_of(test if is_frame(frame) else frame)}.")
     label = None if label is None else str(label)  # as the columns of a table are called
     tested = None if test is None else table_of_frame(test, "The DataFrame for the test part")
     return from_tables(name, Parts(table_of_frame(frame), test=tested), label)
@@ -108,7 +102,7 @@ def _items(title: str, dataset: Any) -> tuple[list[Any], list[Any]]:
         item = dataset[position]
         if not isinstance(item, tuple | list) or len(item) < 2:
             raise InputError(
-                f"{title} gives {_a(type(item).__name__)} at position {position}; expected (image or array, label), "
+                f"{title} gives {kind_of(item)} at position {position}; expected (image or array, label), "
                 "with -1 as the label of what is unlabeled."
             )
         examples.append(item[0])

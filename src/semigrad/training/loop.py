@@ -30,6 +30,7 @@ from semigrad.folder.keeping import InFolder, InMemory
 from semigrad.folder.metrics import Line, require_tensorboard, rewind
 from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RUN, RunFolder, default_folder
 from semigrad.models.adapt import Adapted
+from semigrad.reading import as_path
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
@@ -89,7 +90,7 @@ def train(
     dataset = None if dataset is None else as_dataset(dataset, run.label)
     problems = execution.problems()
     processes = meet(Execution.patience if problems else execution.patience)
-    folder = RunFolder(Path(default_folder(run) if out is None else out))
+    folder = RunFolder(default_folder(run) if out is None else as_path(out, "The folder of a new run"))
     resume = resume or (restarts() and folder[RUN].exists())
     progress = progress if progress and processes.first else Quiet()
     problems += folder.problems(run, resume) if processes.first else []
