@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data import Dataset as TorchDataset
@@ -84,6 +85,49 @@ def test_arrays_that_do_not_fit() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Dataset.from_arrays(x, y)
+
+
+ROWS, LABELS = np.eye(4), [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x": [[1, 2], [3], [4, 5], [6]]}, "^x cannot be read as an array: its rows are not all of one length"),
+        ({"x": [torch.ones(3), torch.ones(2), torch.ones(3), torch.ones(3)]}, "^x cannot be .* not all of one length"),
+        ({"x": [np.eye(2), np.eye(3), np.eye(2), np.eye(2)]}, "^x cannot be read .* not all of one length"),
+        ({"y": [[0], [1, 2], [0], [1]]}, "^y cannot be read as an array: its rows are not all of one length"),
+        ({"x_test": [[1], [1, 2]], "y_test": [0, 1]}, "^x_test cannot be read .* not all of one length"),
+        ({"x_test": ROWS, "y_test": [[0], [1, 2], [0], [1]]}, "^y_test cannot be read .* not all of one length"),
+        ({"x": torch.empty(4, 3, device="meta")}, "^x cannot be read as an array: .*meta"),
+        ({"x": torch.eye(4).to_sparse()}, "^x cannot be read as an array: .*to_dense"),
+        ({"x": csr_matrix(ROWS)}, r"^x holds the examples.*; given: a csr_matrix\. Give x\.toarray\(\)\.$"),
+        ({"x": None}, "^x holds the examples, a row for each.*; given: a NoneType"),
+        ({"x": (row for row in ROWS)}, "^x holds the examples.*; given: a generator"),
+        ({"y": None}, "^y holds a label for each example.*; given: a NoneType"),
+        ({"y": {"a": 1}}, "^y holds a label for each example.*; given: a dict"),
+        ({"y": "abab"}, "^y holds a label for each example.*; given: a str"),
+        ({"x": np.array([[1, "red"], [2, "red"]] * 2, object)}, "^x holds 'red' in row 0, which is no number. Categ"),
+        ({"x": np.array([[1, None], [2, 3.0]] * 2, object)}, "^x has 2 values that are not finite.* first in row 0"),
+        ({"y": [np.inf, 0, 1, 0]}, "^y float64: labels must be whole numbers"),
+        ({"y": [10**30, 0, 1, 0]}, "^y float64: labels must be whole numbers"),
+        ({"class_names": 3}, "^class_names holds a name for each class.*; given: an int"),
+        ({"class_names": "ab"}, "^class_names holds a name for each class.*; given: a str"),
+    ],
+)
+def test_what_is_no_array_is_one_sentence(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Dataset.from_arrays(**{"x": ROWS, "y": LABELS, **given})
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_objects_that_are_numbers_are_numbers() -> None:
+    plain, objects = (Dataset.from_arrays(x, LABELS, name="3") for x in (ROWS + 0.5, (ROWS + 0.5).astype(object)))
+    assert plain.fingerprint == objects.fingerprint
+
+
+def test_a_name_that_is_a_number_is_its_text() -> None:
+    assert configure(Dataset.from_arrays(ROWS, LABELS, name=3)).data.startswith("memory:3-")
 
 
 @pytest.mark.parametrize("marker", [[-1], {"a"}, {"a": 1}, np.array([-1, -2])], ids=str)
@@ -197,6 +241,8 @@ def test_odd_pictures_are_said() -> None:
         ([np.eye(3)], r"gives a ndarray at position 0; expected \(image or array, label\)"),
         ([(np.eye(3), 0), (np.eye(4), 1)], r"2 different shapes \(\(3, 3\) and \(4, 4\)\). Bring them to one"),
         ([(np.eye(3), [1, 2])], r"the label at position 0 is \[1, 2\]"),
+        ([(np.eye(3), [[1], [2, 3]])], "the label at position 0 cannot be read as an array"),
+        ([([[1], [2, 3]], 0)], "An example cannot be read as an array: its rows are not all of one length"),
         ([(np.eye(3) * 3, 0), (np.eye(3), 1)], r"float images with 3 values outside \[0, 1\]"),
     ],
 )
