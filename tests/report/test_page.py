@@ -16,7 +16,7 @@ from torch import nn
 from semigrad.cli import report
 from semigrad.cli.words import command_of
 from semigrad.errors import InputError
-from semigrad.fitting.fit import FIT
+from semigrad.folder.run_folder import FIT
 from semigrad.report.page import run_page
 from semigrad.report.parts.inside import look_inside
 from semigrad.report.parts.run import HELPED, PREPARATION, curves

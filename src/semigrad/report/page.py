@@ -16,10 +16,9 @@ import semigrad
 from semigrad.errors import InputError
 from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
-from semigrad.fitting.fit import FIT
 from semigrad.folder.files import make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
-from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.run_folder import CONFIG, FIT, METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import OtherData, load_run
 from semigrad.names import SHOWN
 from semigrad.report.drawing.charts import Chart
