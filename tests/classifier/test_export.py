@@ -266,6 +266,18 @@ def test_nothing_of_somebody_else_is_overwritten(digits_run, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "hub"]
 
 
+@pytest.mark.parametrize("kind", ["onnx", "torch-export"])
+def test_a_file_of_somebody_else_is_not_overwritten(kind, digits_run, tmp_path):
+    place = tmp_path / "data.csv"
+    place.write_text("mine")
+    with pytest.raises(InputError, match="exists and is no export of ours: it would be lost"):
+        export(digits_run, kind, place)
+    assert place.read_text() == "mine"
+    place.write_text("")  # as mktemp leaves it
+    export(digits_run, kind, place)
+    export(digits_run, kind, place)  # its own it may write again
+
+
 def test_columns_that_are_not_those_of_the_model(wine_run, tmp_path):
     config = json.loads((wine_run / "config.json").read_text())
     for columns in ([{"name": "a", "kind": "number"}], [{"name": "a", "kind": "number", "fill": 10**400}] * 13):

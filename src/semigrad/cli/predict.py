@@ -18,6 +18,7 @@ from semigrad.settings.fields import Threads
 if TYPE_CHECKING:
     from semigrad.classifier.classifier import Classifier
 
+HEADER = ("example", "class", "confidence")
 MOST_NAMED = 10  # unreadable files that are named one by one
 
 
@@ -52,7 +53,7 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.classifier.classifier import is_model, load
-    from semigrad.folder.files import check_writable, make_folder, write_whole
+    from semigrad.folder.files import check_replaceable, check_writable, make_folder, write_whole
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -66,6 +67,7 @@ def main(words: Sequence[str]) -> int:
             raise InputError(f"{options.out} is what is asked about. Choose another place for the answers.")
         if options.out.is_dir():
             raise InputError(f"{options.out} is a folder. Give the file for the answers, {options.out}/answers.csv.")
+        check_replaceable(options.out, ",".join(HEADER).encode(), "file of answers")
         check_writable([options.out.parent])
         answers = io.StringIO(newline="")  # a file from before stays until there are all answers
         tally = write_answers(model, options.path, answers)
@@ -85,7 +87,7 @@ def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
     tally, writer = Tally(Counter(), {}, []), csv.writer(file, lineterminator="\n")
     for number, part in enumerate(model.parts(path)):
         if number == 0:
-            writer.writerow(["example", "class", "confidence", *(f"p_{name}" for name in model.classes)])
+            writer.writerow([*HEADER, *(f"p_{name}" for name in model.classes)])
         tally.lost |= part.lost
         tally.notes += part.notes
         for name, row in zip(part.names, model.answer(part), strict=True):
