@@ -86,6 +86,7 @@ def test_pictures_are_seen_as_in_training(stripes_run):
         (np.zeros(()), "asked about a picture or several"),
         (None, "asked about a picture or several.*given: NoneType"),
         ({"size": 3}, "asked about a picture or several.*given: dict"),
+        (torch.empty(2, 8, 8, device="meta"), "asked about a picture or several.*given: Tensor"),
         ([[1, 2], [3]], "asked about a picture or several.*given: list"),
         ([], "x is empty"),
         (np.zeros((8, 8)), r"x is one example, \(8, 8\): give an array of several, or x\[None\]"),
@@ -117,6 +118,7 @@ def test_a_table_model_takes_a_file_a_frame_a_row_and_rows(fruit_run):
     for wrong, sentence in {
         "given: NoneType": None,
         "lacks the column 'size'": {"color": "red"},
+        "in the column 'size' are infinite or above": {"color": "red", "size": 10**400},
         "do not have as many rows each: color 1, size 2": {"color": ["red"], "size": [1, 2]},
         "^The table of rows lacks the column 'color'": {"size": [1.0]},
         "without pictures, and the model is asked about a table": fruit_run.parent / "run" / "checkpoints",

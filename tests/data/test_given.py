@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,26 @@ def test_a_frame_with_a_test_part_and_words() -> None:
         Dataset.from_frame(frame[:0], label="z")
 
 
+def test_decimals_are_numbers() -> None:
+    pandas = pytest.importorskip("pandas")
+    prices = [Decimal("1.50"), Decimal(2), None, Decimal("-0.25")]
+    plain = pandas.DataFrame({"price": [1.5, 2.0, np.nan, -0.25], "z": [*"uvuv"]})
+    decimal = Dataset.from_frame(plain.assign(price=pandas.Series(prices, dtype=object)), label="z")
+    assert decimal.columns == Dataset.from_frame(plain, label="z").columns
+    assert [column.kind for column in decimal.columns.columns] == ["number"] if decimal.columns else False
+
+
+def test_why_there_is_no_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"id": [f"user {row}" for row in range(300)], "day": pandas.date_range("2020", periods=300)}
+    )
+    with pytest.raises(
+        InputError, match=r"no column of numbers .* in 'z' \(the column 'day' is left out: .*; the column 'id'"
+    ):
+        Dataset.from_frame(frame.assign(z=["u", "v"] * 150), label="z")
+
+
 # --- torch ---
 
 
@@ -334,8 +355,9 @@ def test_columns_that_are_called_by_numbers(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_texts() -> None:
-    with pytest.raises(InputError, match="There is no recipe '4'"):
-        configure("digits@40", recipe=4)
+    for recipe in (4, [4]):
+        with pytest.raises(InputError, match=r"There is no recipe .*4"):
+            configure("digits@40", recipe=recipe)
 
 
 def test_a_run_has_the_name_and_the_fingerprint_of_data_in_memory(tmp_path: Path) -> None:
@@ -402,6 +424,22 @@ def test_what_are_no_data(given: Any, message: str) -> None:
 def test_a_folder_is_a_path(out: Any) -> None:
     with pytest.raises(InputError, match=r"^The folder of a new run is given by its path"):
         train("digits@40", out, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"execution": "cpu"}, r"^execution takes an Execution, such as Execution\(device='cpu'\); given: a str\.$"),
+        ({"network": "resnet-18"}, r"^network takes a torch module.* the setting model; given: a str\.$"),
+        ({"progress": 3}, r"^progress takes an object with the functions of .*; given: an int\.$"),
+    ],
+)
+def test_what_is_no_part_of_training_is_said_before_anything_is_written(
+    given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        train("digits@40", tmp_path / "run", steps=1, **given)
+    assert not (tmp_path / "run").exists()
 
 
 def test_settings_belong_to_configure() -> None:

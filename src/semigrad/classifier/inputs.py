@@ -54,7 +54,7 @@ def parts_of(x: Any, form: Form) -> Iterator[Part]:
         array = python_arrays.as_array(x)
     except InputError:
         raise
-    except (TypeError, ValueError):  # ragged rows, and objects that have a length and no rows
+    except (TypeError, ValueError, RuntimeError):  # ragged rows, objects without rows, tensors without numbers
         array = np.empty(0, object)
     if array.ndim == 0 or array.dtype.kind == "O":
         raise InputError(f"The model is asked about {allowed(form)}; given: {type(x).__name__}.")

@@ -109,7 +109,10 @@ def _channels_first(key: str, x: np.ndarray) -> np.ndarray:
     first, last = x.shape[1] in (1, 3), x.shape[3] in (1, 3)
     if first == last:
         reason = "both could be the channels" if first else "there is no axis of 1 or 3 channels"
-        raise InputError(f"{key} has the shape {x.shape}: {reason}; store it as (N, H, W, C), or (N, H, W) for gray.")
+        remedy = "store it as (N, H, W, C), or (N, H, W) for gray"
+        if not first and 4 in (x.shape[1], x.shape[3]):
+            remedy = "leave the fourth channel out, which says how opaque a pixel is"
+        raise InputError(f"{key} has the shape {x.shape}: {reason}; {remedy}.")
     return x if first else x.transpose(0, 3, 1, 2)
 
 
