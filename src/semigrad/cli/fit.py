@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from semigrad.cli.options import POSITIONAL, parse
+from semigrad.names import printable
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, ImageSide, Whole
 
@@ -79,7 +80,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def teller(plan: Plan) -> Callable[[str, int, dict[str, Any]], None]:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.errors import InputError
+from semigrad.names import printable
 from semigrad.settings.fields import Threads
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ def main(words: Sequence[str]) -> int:
         make_folder(options.out.parent)
         write_whole(options.out, answers.getvalue().encode())
         counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
-        print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")
+        print(printable(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}"))
     if not model.calibrated:
         print(f"semigrad: {model.confidence}", file=sys.stderr)
     for note in tally.notes:
-        print(f"semigrad: {note}.", file=sys.stderr)
+        print(printable(f"semigrad: {note}."), file=sys.stderr)
     return tell_lost(tally)
 
 
@@ -100,7 +101,7 @@ def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
 def tell_lost(tally: Tally) -> int:
     """Names what could not be read; 1 where that was something."""
     for name, reason in list(tally.lost.items())[:MOST_NAMED]:
-        print(f"semigrad: {name} cannot be read: {reason}.", file=sys.stderr)
+        print(printable(f"semigrad: {name} cannot be read: {reason}."), file=sys.stderr)
     if len(tally.lost) > MOST_NAMED:
         print(f"semigrad: {len(tally.lost) - MOST_NAMED:,} more cannot be read.", file=sys.stderr)
     if tally.lost and not tally.classes:
