@@ -38,3 +38,9 @@ def nearest(given: str, allowed: Iterable[str], prefix: str = "") -> str:
     by_small_letters = {name.lower(): name for name in allowed}
     near = difflib.get_close_matches(given.lower(), by_small_letters, n=1)
     return f"Did you mean {prefix + by_small_letters[near[0]]!r}?" if near else ""
+
+
+def kind_of(given: object) -> str:
+    """What a user gave in the place of something else: 'an int', 'a list'."""
+    name = type(given).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -5,6 +5,7 @@ what comes back so is looked up among the names that are there."""
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable
 
 from semigrad.errors import InputError
@@ -16,6 +17,12 @@ SHOWN = "semigrad-shown"
 def shown(text: str) -> str:
     """The text, with an escape for what cannot be written."""
     return text.encode("utf-8", SHOWN).decode("utf-8")
+
+
+def printable(text: str) -> str:
+    """A line for a terminal, with an escape for what would end it, color it, move in it or turn its direction: a name
+    that is somebody else's may hold anything."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: ascii(found[0])[1:-1], text)
 
 
 def by_shown(names: Iterable[str], what: str) -> dict[str, str]:

@@ -9,10 +9,19 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semigrad.errors import InputError
+from semigrad.errors import InputError, kind_of
 
 TEXT = 256 * 2**20
 """Bytes of the largest file of settings, figures or labels that is read."""
+
+
+def as_path(given: object, meaning: str) -> Path:
+    """The path that is given from Python, where anything may stand in its place; Path("") would be this folder."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or not path:
+        what = "an empty text" if path == "" else kind_of(given)
+        raise InputError(f"{meaning} is given by its path, a text or a Path; given: {what}.")
+    return Path(path)
 
 
 def open_file(path: Path | str) -> BinaryIO:

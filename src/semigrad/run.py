@@ -119,7 +119,7 @@ def layers_below(
     """What lies below the flags, lowest first; `outline` is that of the data, where it is known already."""
     layers: list[Mapping[str, Any]] = [default_layer(DataSpec.parse(data), outline)]
     if recipe is not None:
-        if recipe not in RECIPES:
+        if not isinstance(recipe, str) or recipe not in RECIPES:
             raise InputError(unknown("recipe", recipe, RECIPES))
         layers.append(RECIPES[recipe])
     return [*layers, config or {}]

@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 
 import semigrad
 from semigrad import InputError
+from semigrad.folder.saved import load_run
 from semigrad.training.calibration import temperature
 from tests.small_runs import cli, digits
 
@@ -85,6 +86,7 @@ def test_pictures_are_seen_as_in_training(stripes_run):
         (np.zeros(()), "asked about a picture or several"),
         (None, "asked about a picture or several.*given: NoneType"),
         ({"size": 3}, "asked about a picture or several.*given: dict"),
+        (torch.empty(2, 8, 8, device="meta"), "asked about a picture or several.*given: Tensor"),
         ([[1, 2], [3]], "asked about a picture or several.*given: list"),
         ([], "x is empty"),
         (np.zeros((8, 8)), r"x is one example, \(8, 8\): give an array of several, or x\[None\]"),
@@ -116,6 +118,7 @@ def test_a_table_model_takes_a_file_a_frame_a_row_and_rows(fruit_run):
     for wrong, sentence in {
         "given: NoneType": None,
         "lacks the column 'size'": {"color": "red"},
+        "in the column 'size' are infinite or above": {"color": "red", "size": 10**400},
         "do not have as many rows each: color 1, size 2": {"color": ["red"], "size": [1, 2]},
         "^The table of rows lacks the column 'color'": {"size": [1.0]},
         "without pictures, and the model is asked about a table": fruit_run.parent / "run" / "checkpoints",
@@ -180,8 +183,16 @@ def test_no_model_there_and_one_that_may_be_meant(digits_run, tmp_path):
     for path, why in ((beside, "holds no trained model"), (beside / "rum", "does not exist")):
         with pytest.raises(InputError, match=rf"{path} {why}.*such as {digits_run}\.$"):
             semigrad.load(path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match=rf"is no folder.*such as {digits_run}\.$"):
         semigrad.load(digits_run / "config.json")
+
+
+@pytest.mark.parametrize("given", [3, 2.5, None, True, [], ["runs"], {}, b"runs", np.eye(2), ""], ids=repr)
+@pytest.mark.parametrize("take", [semigrad.load, load_run])
+def test_what_is_no_path(take, given):
+    kind = "empty text" if isinstance(given, str) else type(given).__name__
+    with pytest.raises(InputError, match=rf"^The folder of a run is given by its path, .*; given: an? {kind}\.$"):
+        take(given)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,19 @@ def test_whatever_a_record_says_is_text_on_the_card(changes, digits_run, tmp_pat
     assert "Trained with Semigrad" in page
 
 
+def test_the_card_has_the_error_on_labels_that_a_fit_held_out(digits_run, tmp_path):
+    run = shutil.copytree(digits_run, tmp_path / "run")
+    for errors, words in (
+        ({"supervised": 12.5}, "held out of them: 12.50 %\n"),
+        ({"supervised": 12.5, "vat": 20}, "held out of them: 12.50 %, the lowest of 2 methods that were compared\n"),
+    ):
+        (run / "fit.json").write_text(json.dumps({"errors": errors, "chosen": "supervised"}))
+        assert words in model_card(run, semigrad.load(run))
+    for damaged in ({}, {"errors": 3}, {"errors": {"a": "b"}, "chosen": "a"}, {"errors": {}, "chosen": []}):
+        (run / "fit.json").write_text(json.dumps(damaged))
+        assert "held out of them" not in model_card(run, semigrad.load(run))
+
+
 def test_the_card_of_a_sound_record_has_the_run_as_json(digits_run):
     card = model_card(digits_run, semigrad.load(digits_run))
     (block,) = re.findall(r"```json\n(.*)\n```", card)
@@ -251,6 +264,18 @@ def test_nothing_of_somebody_else_is_overwritten(digits_run, tmp_path):
     export(digits_run, "safetensors", tmp_path / "hub")
     export(digits_run, "safetensors", tmp_path / "hub")  # its own it may write again
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "hub"]
+
+
+@pytest.mark.parametrize("kind", ["onnx", "torch-export"])
+def test_a_file_of_somebody_else_is_not_overwritten(kind, digits_run, tmp_path):
+    place = tmp_path / "data.csv"
+    place.write_text("mine")
+    with pytest.raises(InputError, match="exists and is no export of ours: it would be lost"):
+        export(digits_run, kind, place)
+    assert place.read_text() == "mine"
+    place.write_text("")  # as mktemp leaves it
+    export(digits_run, kind, place)
+    export(digits_run, kind, place)  # its own it may write again
 
 
 def test_columns_that_are_not_those_of_the_model(wine_run, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 
 import numpy as np
 import pytest
@@ -130,7 +131,22 @@ def test_what_is_there_stays_until_there_are_answers(wine_run, tmp_path, capsys)
     before = (tmp_path / "x.npy").read_bytes()
     assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / "x.npy") == 2
     assert (tmp_path / "x.npy").read_bytes() == before
-    (tmp_path / "old.csv").write_text("old")
+    (tmp_path / "old.csv").write_text("example,class,confidence\n")
     assert cli("predict", wine_run, tmp_path / "nothing.npy", "--out", tmp_path / "old.csv") == 2
-    assert (tmp_path / "old.csv").read_text() == "old"
+    assert (tmp_path / "old.csv").read_text() == "example,class,confidence\n"
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_data_are_not_overwritten_by_answers(wine_run, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.zeros((2, 13)))
+    (tmp_path / "labels.csv").write_text("file,label\na.png,cat\n")
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in (("labels.csv", "is no file of answers: it would be lost"), ("pipe", "it is no regular file")):
+        assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / name) == 2
+        assert why in capsys.readouterr().err
+    assert (tmp_path / "labels.csv").read_text() == "file,label\na.png,cat\n"
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "empty.csv").touch()
+    for name in ("empty.csv", "new.csv", "new.csv"):  # what it wrote itself it may write again
+        assert cli("predict", wine_run, tmp_path / "x.npy", "--out", tmp_path / name) == 0
+    assert (tmp_path / "empty.csv").read_bytes() == (tmp_path / "new.csv").read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data import Dataset as TorchDataset
@@ -86,6 +88,49 @@ def test_arrays_that_do_not_fit() -> None:
             Dataset.from_arrays(x, y)
 
 
+ROWS, LABELS = np.eye(4), [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x": [[1, 2], [3], [4, 5], [6]]}, "^x cannot be read as an array: its rows are not all of one length"),
+        ({"x": [torch.ones(3), torch.ones(2), torch.ones(3), torch.ones(3)]}, "^x cannot be .* not all of one length"),
+        ({"x": [np.eye(2), np.eye(3), np.eye(2), np.eye(2)]}, "^x cannot be read .* not all of one length"),
+        ({"y": [[0], [1, 2], [0], [1]]}, "^y cannot be read as an array: its rows are not all of one length"),
+        ({"x_test": [[1], [1, 2]], "y_test": [0, 1]}, "^x_test cannot be read .* not all of one length"),
+        ({"x_test": ROWS, "y_test": [[0], [1, 2], [0], [1]]}, "^y_test cannot be read .* not all of one length"),
+        ({"x": torch.empty(4, 3, device="meta")}, "^x cannot be read as an array: .*meta"),
+        ({"x": torch.eye(4).to_sparse()}, "^x cannot be read as an array: .*to_dense"),
+        ({"x": csr_matrix(ROWS)}, r"^x holds the examples.*; given: a csr_matrix\. Give x\.toarray\(\)\.$"),
+        ({"x": None}, "^x holds the examples, a row for each.*; given: a NoneType"),
+        ({"x": (row for row in ROWS)}, "^x holds the examples.*; given: a generator"),
+        ({"y": None}, "^y holds a label for each example.*; given: a NoneType"),
+        ({"y": {"a": 1}}, "^y holds a label for each example.*; given: a dict"),
+        ({"y": "abab"}, "^y holds a label for each example.*; given: a str"),
+        ({"x": np.array([[1, "red"], [2, "red"]] * 2, object)}, "^x holds 'red' in row 0, which is no number. Categ"),
+        ({"x": np.array([[1, None], [2, 3.0]] * 2, object)}, "^x has 2 values that are not finite.* first in row 0"),
+        ({"y": [np.inf, 0, 1, 0]}, "^y float64: labels must be whole numbers"),
+        ({"y": [10**30, 0, 1, 0]}, "^y float64: labels must be whole numbers"),
+        ({"class_names": 3}, "^class_names holds a name for each class.*; given: an int"),
+        ({"class_names": "ab"}, "^class_names holds a name for each class.*; given: a str"),
+    ],
+)
+def test_what_is_no_array_is_one_sentence(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Dataset.from_arrays(**{"x": ROWS, "y": LABELS, **given})
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_objects_that_are_numbers_are_numbers() -> None:
+    plain, objects = (Dataset.from_arrays(x, LABELS, name="3") for x in (ROWS + 0.5, (ROWS + 0.5).astype(object)))
+    assert plain.fingerprint == objects.fingerprint
+
+
+def test_a_name_that_is_a_number_is_its_text() -> None:
+    assert configure(Dataset.from_arrays(ROWS, LABELS, name=3)).data.startswith("memory:3-")
+
+
 @pytest.mark.parametrize("marker", [[-1], {"a"}, {"a": 1}, np.array([-1, -2])], ids=str)
 def test_one_thing_means_unlabeled(marker: Any) -> None:
     with pytest.raises(InputError, match="unlabeled takes one number or text, or None for what is missing; given: "):
@@ -136,6 +181,26 @@ def test_a_frame_with_a_test_part_and_words() -> None:
         Dataset.from_frame({"x": [1]})
     with pytest.raises(InputError, match="The DataFrame has no rows"):
         Dataset.from_frame(frame[:0], label="z")
+
+
+def test_decimals_are_numbers() -> None:
+    pandas = pytest.importorskip("pandas")
+    prices = [Decimal("1.50"), Decimal(2), None, Decimal("-0.25")]
+    plain = pandas.DataFrame({"price": [1.5, 2.0, np.nan, -0.25], "z": [*"uvuv"]})
+    decimal = Dataset.from_frame(plain.assign(price=pandas.Series(prices, dtype=object)), label="z")
+    assert decimal.columns == Dataset.from_frame(plain, label="z").columns
+    assert [column.kind for column in decimal.columns.columns] == ["number"] if decimal.columns else False
+
+
+def test_why_there_is_no_column() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"id": [f"user {row}" for row in range(300)], "day": pandas.date_range("2020", periods=300)}
+    )
+    with pytest.raises(
+        InputError, match=r"no column of numbers .* in 'z' \(the column 'day' is left out: .*; the column 'id'"
+    ):
+        Dataset.from_frame(frame.assign(z=["u", "v"] * 150), label="z")
 
 
 # --- torch ---
@@ -197,6 +262,8 @@ def test_odd_pictures_are_said() -> None:
         ([np.eye(3)], r"gives a ndarray at position 0; expected \(image or array, label\)"),
         ([(np.eye(3), 0), (np.eye(4), 1)], r"2 different shapes \(\(3, 3\) and \(4, 4\)\). Bring them to one"),
         ([(np.eye(3), [1, 2])], r"the label at position 0 is \[1, 2\]"),
+        ([(np.eye(3), [[1], [2, 3]])], "the label at position 0 cannot be read as an array"),
+        ([([[1], [2, 3]], 0)], "An example cannot be read as an array: its rows are not all of one length"),
         ([(np.eye(3) * 3, 0), (np.eye(3), 1)], r"float images with 3 values outside \[0, 1\]"),
     ],
 )
@@ -288,8 +355,9 @@ def test_columns_that_are_called_by_numbers(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_texts() -> None:
-    with pytest.raises(InputError, match="There is no recipe '4'"):
-        configure("digits@40", recipe=4)
+    for recipe in (4, [4]):
+        with pytest.raises(InputError, match=r"There is no recipe .*4"):
+            configure("digits@40", recipe=recipe)
 
 
 def test_a_run_has_the_name_and_the_fingerprint_of_data_in_memory(tmp_path: Path) -> None:
@@ -350,6 +418,28 @@ def test_what_are_no_data(given: Any, message: str) -> None:
     for function in (configure, train):
         with pytest.raises(InputError, match=message):
             function(given)
+
+
+@pytest.mark.parametrize("out", [3, "", b"run"])
+def test_a_folder_is_a_path(out: Any) -> None:
+    with pytest.raises(InputError, match=r"^The folder of a new run is given by its path"):
+        train("digits@40", out, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"execution": "cpu"}, r"^execution takes an Execution, such as Execution\(device='cpu'\); given: a str\.$"),
+        ({"network": "resnet-18"}, r"^network takes a torch module.* the setting model; given: a str\.$"),
+        ({"progress": 3}, r"^progress takes an object with the functions of .*; given: an int\.$"),
+    ],
+)
+def test_what_is_no_part_of_training_is_said_before_anything_is_written(
+    given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        train("digits@40", tmp_path / "run", steps=1, **given)
+    assert not (tmp_path / "run").exists()
 
 
 def test_settings_belong_to_configure() -> None:

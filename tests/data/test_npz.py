@@ -120,6 +120,7 @@ NAN[4, 1:3] = np.nan, np.inf
         ({"x": IMAGES.astype(np.int32), "y": Y}, r"x is int32 \(6, 3, 16, 20\); allowed are"),
         ({"x": IMAGES[:, :2], "y": Y}, "no axis of 1 or 3 channels"),
         ({"x": IMAGES[:, :, :, :3], "y": Y}, "both could be the channels"),
+        ({"x": np.zeros((len(Y), 8, 8, 4), np.uint8), "y": Y}, "no axis of 1 or 3 channels; leave the fourth channel"),
         ({"x": np.arange(6), "y": Y}, r"x is int64 \(6,\)"),
         ({"x": np.eye(6).astype(complex), "y": Y}, "x is complex128"),
         ({"x": np.eye(5), "y": Y}, r"x has the shape \(5, 5\) and y \(6,\)"),

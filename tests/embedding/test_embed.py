@@ -50,6 +50,19 @@ def pictures(tmp_path_factory):
     return root
 
 
+def test_arrays_of_somebody_else_are_not_overwritten(backbone, tmp_path):
+    np.savez(tmp_path / "mine.npz", x=np.eye(3))
+    (tmp_path / "words.npz").write_text("mine")
+    for name in ("mine.npz", "words.npz"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(InputError, match="is no file of features: it would be lost"):
+            embed("digits", str(backbone), out=tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+    (tmp_path / "words.npz").write_text("")
+    again = [embed("digits", str(backbone), out=tmp_path / "words.npz").path.read_bytes() for _ in range(2)]
+    assert again[0] == again[1]
+
+
 def test_features_of_a_run_are_those_that_its_head_sees(backbone, tmp_path):
     done = embed("digits", str(backbone), out=tmp_path / "features.npz")
     net, data = load_model(backbone)[0].eval(), digits()

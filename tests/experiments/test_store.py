@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import semigrad
 from semigrad.errors import InputError
-from semigrad.experiments.store import Store, portable, record_of, shipped_records, thin
+from semigrad.experiments.store import Shipped, Store, portable, record_of, thin
 from semigrad.folder.files import check_writable
 from semigrad.folder.metrics import read_metrics
 from semigrad.run import configure
@@ -341,19 +340,11 @@ def test_a_second_folder_is_read_and_never_written(finished, tmp_path):
     (run, folder), shipped = finished, Store(tmp_path / "shipped")
     record = shipped.add(folder)
     before = {file: file.read_bytes() for file in shipped.path.iterdir()}
-    store, fingerprint = Store(tmp_path / "mine", shipped=shipped.path), digits().fingerprint
+    store = Store(tmp_path / "mine", shipped=Shipped(shipped.path, "the package"))
+    fingerprint = digits().fingerprint
+    assert store.places == ["the package"]
     assert store.find(run, fingerprint) == record
     assert Store(tmp_path / "mine").find(run, fingerprint) is None
     store.add(folder)
     assert len(list(store.path.iterdir())) == 1
     assert {file: file.read_bytes() for file in shipped.path.iterdir()} == before
-
-
-def test_the_records_that_come_with_a_checkout(tmp_path, monkeypatch):
-    checkout = Path(semigrad.__file__).resolve().parents[2]
-    if not (checkout / "docs" / "results" / "runs").is_dir():
-        pytest.skip("the package runs from no checkout")
-    monkeypatch.chdir(tmp_path)
-    assert shipped_records() == checkout / "docs" / "results" / "runs"
-    monkeypatch.chdir(checkout)
-    assert shipped_records() is None  # they are here already

@@ -201,6 +201,19 @@ def test_where_every_class_has_one_label_nothing_is_compared_and_that_is_said(tm
     assert "no labels were held out" in semigrad.load(out).confidence
 
 
+def test_labeled_only_by_itself_has_an_error_too(wine, tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ("--method", "supervised", "--steps", "20", "--jobs", "1", "--out", out, "--json")
+    assert cli("fit", wine, *words) == 0
+    shown = capsys.readouterr().out
+    error = json.loads((out / "fit.json").read_text())["errors"]["supervised"]
+    assert f"labeled-only: {error:.1f} % wrong, each label held out once." in shown
+    assert json.loads(shown.splitlines()[-1])["errors"] == {"supervised": error}
+    page = (out / "report.html").read_text()
+    assert "No other method was compared with it" in page
+    assert "Nothing was compared" not in page
+
+
 def test_the_only_label_of_a_class_is_always_trained_on(tmp_path):
     x, y = load_wine(return_X_y=True)
     kept = np.concatenate([np.flatnonzero(y == c)[:count] for c, count in enumerate((7, 3, 1))])

@@ -16,7 +16,7 @@ from torch import nn
 from semigrad.cli import report
 from semigrad.cli.words import command_of
 from semigrad.errors import InputError
-from semigrad.fitting.fit import FIT
+from semigrad.folder.run_folder import FIT
 from semigrad.report.page import run_page
 from semigrad.report.parts.inside import look_inside
 from semigrad.report.parts.run import HELPED, PREPARATION, curves
@@ -24,7 +24,7 @@ from semigrad.report.provenance import headline
 from semigrad.run import configure
 from tests.cli.test_words import read
 from tests.report.pages import NASTY, SVG, drawings, image_folder, read_page, titles
-from tests.small_runs import digits, go, small, stop_after
+from tests.small_runs import cli, digits, go, small, stop_after
 
 LIMIT = 1_500_000
 
@@ -345,3 +345,12 @@ RUNS = [
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.method_name)
 def test_the_command_on_the_page_gives_the_same_run(run):
     assert read(shlex.split(command_of(run))[2:]) == run
+
+
+def test_data_are_not_overwritten_by_a_page(finished, tmp_path, capsys):
+    (tmp_path / "data.csv").write_text("x,label\n")
+    assert cli("report", finished, "--out", tmp_path / "data.csv") == 2
+    assert "data.csv exists and is no page: it would be lost" in capsys.readouterr().err
+    assert (tmp_path / "data.csv").read_text() == "x,label\n"
+    for _ in range(2):  # a page may be written again
+        assert cli("report", finished, "--out", tmp_path / "page.html") == 0

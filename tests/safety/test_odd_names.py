@@ -14,7 +14,7 @@ import semigrad
 from semigrad.data import open_dataset
 from semigrad.errors import InputError
 from semigrad.labeling.merging import merge
-from semigrad.names import by_shown, shown
+from semigrad.names import by_shown, printable, shown
 from tests.labeling.sheets import answered, everything
 from tests.report.pages import read_page
 from tests.small_runs import cli, go, small
@@ -158,3 +158,23 @@ def test_a_table_of_labels_names_such_files_as_they_are_shown(place, tmp_path):
     dataset = open_dataset("folder", data)
     labels = {dataset.train.name_of(place): label for place, label in enumerate(dataset.labels.tolist())}
     assert labels == {"a.png": 0, "b.png": 1, f"{TEXT}.png": 0, "c.png": -1}
+
+
+HOSTILE = "a\x1b[31m\u202e\n\x9b2J"
+"""Red, backwards, on another line and over an empty screen."""
+
+
+def test_names_do_nothing_to_the_terminal(tmp_path, capsys):
+    assert printable(f"é 日本 ± {HOSTILE}") == r"é 日本 ± a\x1b[31m\u202e\n\x9b2J"
+    for kind, name in enumerate((HOSTILE, "b")):
+        for number in range(3):
+            picture(tmp_path / "data" / name / f"{HOSTILE}{number}.png", kind, number)
+    go(small(f"folder:{tmp_path / 'data'}", method="supervised", steps=1), tmp_path / "run")
+    (tmp_path / "data" / f"{HOSTILE}.png").write_text("no picture")
+    assert cli("predict", tmp_path / "run", tmp_path / "data", "--out", tmp_path / "answers.csv") == 1
+    assert cli("predict", tmp_path / "run", tmp_path / HOSTILE) == 2
+    assert cli("fit", tmp_path / HOSTILE) == 2
+    cli("doctor", tmp_path / "data")
+    shown_there = "".join(capsys.readouterr())
+    assert shown_there.count(printable(HOSTILE)) >= 3
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown_there)

@@ -11,7 +11,7 @@ from typing import Any
 from semigrad.classifier.classifier import Classifier
 from semigrad.folder.backbone import BACKBONE
 from semigrad.folder.files import read_json
-from semigrad.folder.run_folder import MODEL, RESULT, RUN
+from semigrad.folder.run_folder import FIT, MODEL, RESULT, RUN
 from semigrad.names import shown
 
 MOST_CLASSES, MOST_COLUMNS = 50, 200  # that are named
@@ -19,7 +19,7 @@ MOST_CLASSES, MOST_COLUMNS = 50, 200  # that are named
 
 def model_card(run: Path, model: Classifier) -> str:
     """Markdown with the header that model hubs read."""
-    record, result = (read_json(run / name) if (run / name).is_file() else {} for name in (RUN, RESULT))
+    record, result, fitted = (read_json(run / name) if (run / name).is_file() else {} for name in (RUN, RESULT, FIT))
     lines = [
         "---",
         "library_name: semigrad",
@@ -31,7 +31,7 @@ def model_card(run: Path, model: Classifier) -> str:
         f"# A classifier of {len(model.classes)} classes",
         "",
         *_training(record),
-        *_figures(result),
+        *_figures(result, fitted),
         "",
         "## Use",
         "",
@@ -85,8 +85,8 @@ def _sound(value: Any, kind: type) -> Any:
     return value
 
 
-def _figures(result: Mapping[str, Any]) -> list[str]:
-    """The error where one was measured."""
+def _figures(result: Mapping[str, Any], fitted: Mapping[str, Any]) -> list[str]:
+    """The errors that were measured."""
     parts = [(name, result.get(name)) for name in ("test", "validation")]
     lines = [
         f"- {name} error {part['error']:.2f} % (95 % interval over {part['examples']:,} examples "
@@ -94,7 +94,19 @@ def _figures(result: Mapping[str, Any]) -> list[str]:
         for name, part in parts
         if isinstance(part, Mapping)
     ]
+    lines += _held_out(fitted)
     return ["", "## Figures", "", *(lines or ["No error was measured: there were no examples held out."])]
+
+
+def _held_out(fitted: Mapping[str, Any]) -> list[str]:
+    """The error of models like this one on labels that were held out of them, where `fit` measured it."""
+    errors, chosen = fitted.get("errors"), fitted.get("chosen")
+    if not isinstance(errors, Mapping) or not isinstance(chosen, str):
+        return []
+    if not isinstance(error := errors.get(chosen), int | float):
+        return []
+    lowest = f", the lowest of {len(errors)} methods that were compared" if len(errors) > 1 else ""
+    return [f"- error of models of the same settings on labels that were held out of them: {error:.2f} %{lowest}"]
 
 
 def _input(model: Classifier) -> str:

@@ -18,6 +18,7 @@ from semigrad.errors import InputError
 from semigrad.folder.backbone import on_backbone
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import Form, load_weights
+from semigrad.reading import as_path
 from semigrad.training.calibration import FEWEST, warmed
 from semigrad.training.evaluate import probabilities
 from semigrad.training.setup import pick_device
@@ -106,7 +107,7 @@ def load(path: Path | str, device: str = "auto") -> Classifier:
     >>> model.predict(images).shape, model.predict_proba(images).shape, model.classes[:3]
     ((3,), (3, 10), ('0', '1', '2'))
     """
-    folder = Path(path)
+    folder = as_path(path, "The folder of a run")
     if not is_model(folder):
         raise InputError(no_model(folder))
     net, form = load_weights(folder)
@@ -123,7 +124,7 @@ def is_model(folder: Path) -> bool:
 def no_model(folder: Path) -> str:
     """Why a folder cannot be asked, and which one near it can."""
     below = folder if folder.is_dir() else folder.parent
-    near = sorted(place for place in below.glob("*") if is_model(place))
+    near = [place for place in (below, *sorted(below.glob("*"))) if is_model(place)]
     advice = f", such as {near[0]}" if near else ""
     if not folder.exists():
         return f"{folder} does not exist. Give the folder of a run{advice}."

@@ -83,7 +83,7 @@ def export(run: Path, kind: str, out: Path | None = None, given: Path | None = N
                 "was left. Choose another format."
             )
         facts = {"format": kind, "compared_on": source, "examples": len(examples), "largest_difference": difference}
-        beside = made / FACTS if format_.folder else made.with_name(f"{made.name}.json")
+        beside = made / FACTS if format_.folder else _facts_of(made)
         write_json(beside, {**facts, **description(model)})
         if format_.folder:
             make_folder(place)
@@ -92,11 +92,19 @@ def export(run: Path, kind: str, out: Path | None = None, given: Path | None = N
     return Export(place, len(examples), source, difference)
 
 
+def _facts_of(file: Path) -> Path:
+    """What is written beside an export in one file."""
+    return file.with_name(f"{file.name}.json")
+
+
 def place_problems(place: Path, format_: Format) -> list[str]:
     """Why nothing can be exported there."""
     advice = "Choose another place with --out."
     if not format_.folder:
-        return [f"{place} is a folder. {advice}"] if place.is_dir() else []
+        if place.is_dir():
+            return [f"{place} is a folder. {advice}"]
+        ours = not place.exists() or not place.stat().st_size or _facts_of(place).is_file()
+        return [] if ours else [f"{place} exists and is no export of ours: it would be lost. {advice}"]
     if place.exists() and not place.is_dir():
         return [f"{place} is no folder. {advice}"]
     if place.is_dir() and any(place.iterdir()) and not (place / FACTS).is_file():

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from semigrad.data import given_arrays, pictures
+from semigrad.data import given_arrays, pictures, python_arrays
 from semigrad.data.album import images_as, read_as
 from semigrad.data.npz import ONE_ARRAY, read_arrays
 from semigrad.data.pictures import find, is_picture
@@ -51,10 +51,10 @@ def parts_of(x: Any, form: Form) -> Iterator[Part]:
     if _all(x, str | os.PathLike):
         return from_pictures([os.fspath(path) for path in x], form, Path())
     try:
-        array = given_arrays.as_array(x)
+        array = python_arrays.as_array(x)
     except InputError:
         raise
-    except (TypeError, ValueError):  # ragged rows, and objects that have a length and no rows
+    except (TypeError, ValueError, RuntimeError):  # ragged rows, objects without rows, tensors without numbers
         array = np.empty(0, object)
     if array.ndim == 0 or array.dtype.kind == "O":
         raise InputError(f"The model is asked about {allowed(form)}; given: {type(x).__name__}.")

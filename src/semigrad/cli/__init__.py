@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from semigrad.errors import InputError, unknown
-from semigrad.names import SHOWN
+from semigrad.names import SHOWN, printable
 from semigrad.training.signals import Stopped
 
 VERBS = {
@@ -110,7 +110,7 @@ def say(lines: list[str], error: BaseException) -> None:
         who += "" if here.first else f" (process {here.rank} of {here.count}, from 0)"
         lines = lines if speaks(error) else []
     for line in lines:
-        print(f"{who}: {line}", file=sys.stderr)
+        print(printable(f"{who}: {line}"), file=sys.stderr)
 
 
 def be_silent() -> None:

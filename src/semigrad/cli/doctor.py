@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from semigrad.cli.options import POSITIONAL, parse
+from semigrad.names import printable
 from semigrad.settings.fields import Count, ImageSide, Threads, Whole
 
 
@@ -56,7 +57,7 @@ def main(words: Sequence[str]) -> int:
         options.path, run=options.run, seed=options.seed, label=options.label, image_size=options.image_size,
         most=options.most, device=options.device, tell=tell,
     )  # fmt: skip
-    print(report)
+    print("\n".join(map(printable, str(report).split("\n"))))
     if options.json:
         print(json.dumps(report.to_dict()))
     return 0

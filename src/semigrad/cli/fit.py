@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from semigrad.cli.options import POSITIONAL, parse
+from semigrad.names import printable
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, ImageSide, Whole
 
@@ -79,7 +80,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def teller(plan: Plan) -> Callable[[str, int, dict[str, Any]], None]:
@@ -101,6 +102,8 @@ def describe(fitted: Fitted, plan: Plan) -> list[str]:
     from semigrad.cli.show import describe_result
 
     lines = [f"{name}: {verdict}" for name, verdict in fitted.verdicts.items()]
+    if not fitted.verdicts:
+        lines += [f"labeled-only: {error:.1f} % wrong, each label held out once." for error in fitted.errors.values()]
     lines += [] if plan.folds else ["Nothing was compared: every class has one label only."]
     lines.append(f"Trained {fitted.chosen} on all {plan.look.labeled:,} labels.")
     return [*lines, *(describe_result(fitted.result) if fitted.result["test"] else [])]
@@ -113,5 +116,6 @@ def json_line(fitted: Fitted, plan: Plan, out: Path) -> dict[str, Any]:
         "chosen": fitted.chosen,
         "error": fitted.result["error"],
         "methods": list(plan.methods) if plan.folds else [],
+        "errors": fitted.errors,
         "verdicts": {name: verdict.to_dict() for name, verdict in fitted.verdicts.items()},
     }

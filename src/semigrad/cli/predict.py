@@ -13,11 +13,13 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 from semigrad.cli.options import POSITIONAL, parse
 from semigrad.errors import InputError
+from semigrad.names import printable
 from semigrad.settings.fields import Threads
 
 if TYPE_CHECKING:
     from semigrad.classifier.classifier import Classifier
 
+HEADER = ("example", "class", "confidence")
 MOST_NAMED = 10  # unreadable files that are named one by one
 
 
@@ -52,7 +54,7 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.classifier.classifier import is_model, load
-    from semigrad.folder.files import check_writable, make_folder, write_whole
+    from semigrad.folder.files import check_replaceable, check_writable, make_folder, write_whole
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -66,17 +68,18 @@ def main(words: Sequence[str]) -> int:
             raise InputError(f"{options.out} is what is asked about. Choose another place for the answers.")
         if options.out.is_dir():
             raise InputError(f"{options.out} is a folder. Give the file for the answers, {options.out}/answers.csv.")
+        check_replaceable(options.out, ",".join(HEADER).encode(), "file of answers")
         check_writable([options.out.parent])
         answers = io.StringIO(newline="")  # a file from before stays until there are all answers
         tally = write_answers(model, options.path, answers)
         make_folder(options.out.parent)
         write_whole(options.out, answers.getvalue().encode())
         counts = ", ".join(f"{name} {count:,}" for name, count in tally.classes.most_common())
-        print(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}")
+        print(printable(f"{sum(tally.classes.values()):,} answers in {options.out}: {counts}"))
     if not model.calibrated:
         print(f"semigrad: {model.confidence}", file=sys.stderr)
     for note in tally.notes:
-        print(f"semigrad: {note}.", file=sys.stderr)
+        print(printable(f"semigrad: {note}."), file=sys.stderr)
     return tell_lost(tally)
 
 
@@ -85,7 +88,7 @@ def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
     tally, writer = Tally(Counter(), {}, []), csv.writer(file, lineterminator="\n")
     for number, part in enumerate(model.parts(path)):
         if number == 0:
-            writer.writerow(["example", "class", "confidence", *(f"p_{name}" for name in model.classes)])
+            writer.writerow([*HEADER, *(f"p_{name}" for name in model.classes)])
         tally.lost |= part.lost
         tally.notes += part.notes
         for name, row in zip(part.names, model.answer(part), strict=True):
@@ -98,7 +101,7 @@ def write_answers(model: Classifier, path: Path, file: IO[str]) -> Tally:
 def tell_lost(tally: Tally) -> int:
     """Names what could not be read; 1 where that was something."""
     for name, reason in list(tally.lost.items())[:MOST_NAMED]:
-        print(f"semigrad: {name} cannot be read: {reason}.", file=sys.stderr)
+        print(printable(f"semigrad: {name} cannot be read: {reason}."), file=sys.stderr)
     if len(tally.lost) > MOST_NAMED:
         print(f"semigrad: {len(tally.lost) - MOST_NAMED:,} more cannot be read.", file=sys.stderr)
     if tally.lost and not tally.classes:

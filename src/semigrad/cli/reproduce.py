@@ -50,8 +50,8 @@ class Options:
     runs: Path = Path("runs/reproduce")
     """Where the runs go, with their weights."""
     records: Path | None = None
-    """Where the small records of finished runs are, and go; none: docs/results/runs here, and those in the checkout
-    that semigrad runs from are read too."""
+    """Where the small records of finished runs are, and go; none: docs/results/runs here, and those that come with
+    the package are read too."""
     recorded: bool = False
     """Train nothing: show what is on record, whether the data are here or not."""
     dry_run: bool = False
@@ -69,17 +69,25 @@ def main(words: Sequence[str]) -> int:
     if options.recorded and (options.dry_run or options.only):
         raise InputError("--recorded shows all that is on record: it goes with neither --dry-run nor --only.")
 
+    from semigrad.experiments.shipped import shipped_records
+    from semigrad.experiments.store import Store
+
+    if options.records:
+        return carry_out(options, Store(options.records))
+    with shipped_records() as shipped:
+        return carry_out(options, Store(shipped=shipped))
+
+
+def carry_out(options: Options, store: Store) -> int:
     from semigrad.experiments import EXPERIMENTS, find_experiment
     from semigrad.experiments.plan import plan_rows
     from semigrad.experiments.reproduce import pending, recorded, reproduce
-    from semigrad.experiments.store import Store, shipped_records
     from semigrad.folder.files import check_writable
     from semigrad.training.setup import pick_device
 
     experiment = find_experiment(options.name, EXPERIMENTS)
-    store = Store(options.records) if options.records else Store(shipped=shipped_records())
     if store.shipped:
-        tell(f"Records that come with the source are read from {store.shipped}.")
+        tell(f"Records that come with the package are read from {store.shipped.name}.")
     elif not store.path.exists():
         tell(
             f"There are no records at {store.path}. Those that come with the source are in its docs/results/runs: copy "
@@ -90,7 +98,7 @@ def main(words: Sequence[str]) -> int:
         outcome = recorded(experiment, options.scale, store=store, seeds=options.seeds)
         if not outcome.records:
             raise InputError(
-                f"Nothing of {options.name} at scale {options.scale} is on record in {store.shipped or store.path}. "
+                f"Nothing of {options.name} at scale {options.scale} is on record in {' and '.join(store.places)}. "
                 "Choose another scale, or leave --recorded out to train it."
             )
         return present(options, outcome, store)
@@ -196,9 +204,9 @@ def present(options: Options, outcome: Outcome, store: Store) -> int:
     print(f"Page: {page}\nTables: {', '.join(str(out / f'table.{ending}') for ending in texts)}")
     if options.pictures:
         print(f"Pictures: {len(comparison_pictures(outcome, options.pictures))} in {options.pictures}")
-    print(f"Records of the runs: {' and '.join(map(str, store.places))}")
+    print(f"Records of the runs: {' and '.join(store.places)}")
     if options.json:
-        print(json.dumps({**content, "out": str(out), "records": str(store.places[0])}))
+        print(json.dumps({**content, "out": str(out), "records": store.places[0]}))
     if outcome.failures:
         tell(missing([failure.name for failure in outcome.failures]))
     return 1 if outcome.failures else 0

@@ -127,7 +127,8 @@ def describe_columns(table: Table, label: str) -> tuple[Columns, list[str]]:
         column for name, cells in table.cells.items() if (column := _describe(table, name, cells, notes)) is not None
     ]
     if not found:
-        raise InputError(f"{table.title} has no column of numbers or categories besides the labels in {label!r}.")
+        why = f" ({'; '.join([*table.notes, *notes][:3])})" if table.notes or notes else ""
+        raise InputError(f"{table.title} has no column of numbers or categories besides the labels in {label!r}{why}.")
     if filled := [column for column in found if column.indicator]:
         counts = [f"{column.name} ({int(np.isnan(numbers_in(table, column.name)).sum()):,})" for column in filled]
         shown = ", ".join(counts[:5]) + (", ..." if len(counts) > 5 else "")

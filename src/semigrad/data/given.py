@@ -15,11 +15,12 @@ from torch.utils.data import Dataset as TorchDataset
 from semigrad.data import source_for
 from semigrad.data.album import stack_images
 from semigrad.data.dataset import MEMORY, Dataset
-from semigrad.data.given_arrays import as_array, as_labels, from_given
+from semigrad.data.given_arrays import from_given
+from semigrad.data.python_arrays import as_array, as_label_rows, as_labels, as_rows, one_array
 from semigrad.data.rows import is_frame, table_of_frame
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import from_tables
-from semigrad.errors import InputError
+from semigrad.errors import InputError, kind_of
 
 ALLOWED = (
     "Data are a text such as 'digits@40', 'folder:photos' or 'csv:table.csv'; a semigrad.Dataset, which "
@@ -48,34 +49,34 @@ def as_dataset(given: Any, label: Any = None) -> Dataset:
         hint = " Give the loader's .dataset: batches are made here."
     elif isinstance(given, np.ndarray) or hasattr(given, "detach"):
         hint = " Give examples with their labels: (x, y), -1 for unlabeled."
-    raise InputError(f"{ALLOWED}; given: {_a(type(given).__name__)}.{hint}")
-
-
-def _a(name: str) -> str:
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    raise InputError(f"{ALLOWED}; given: {kind_of(given)}.{hint}")
 
 
 def word_for(dataset: Dataset) -> str:
     """What a run calls data that stand in memory: their name, and a few letters of their fingerprint."""
-    plain = re.sub(r"[^\w.-]+", "-", dataset.name).strip("-") or "data"
+    plain = re.sub(r"[^\w.-]+", "-", str(dataset.name)).strip("-") or "data"
     return f"{MEMORY}:{plain}-{dataset.fingerprint[:8]}"
 
 
 def arrays_dataset(
     x: Any, y: Any, x_test: Any, y_test: Any, class_names: Sequence[str] | None, unlabeled: Any, flip: bool, name: str
 ) -> Dataset:
-    given = {"x": as_array(x), "y": as_labels(y, unlabeled)}
-    given |= {} if x_test is None else {"x_test": as_array(x_test)}
-    given |= {} if y_test is None else {"y_test": as_labels(y_test, None)}
-    given |= {} if class_names is None else {"class_names": np.array([str(each) for each in class_names])}
+    given = {"x": as_rows("x", x), "y": as_label_rows("y", y, unlabeled)}
+    given |= {} if x_test is None else {"x_test": as_rows("x_test", x_test)}
+    given |= {} if y_test is None else {"y_test": as_label_rows("y_test", y_test, None)}
+    given |= {} if class_names is None else {"class_names": _names(class_names)}
     return from_given(name, given, flip)
+
+
+def _names(given: Any) -> np.ndarray:
+    if isinstance(given, str) or np.ndim(given) != 1:
+        raise InputError(f"class_names holds a name for each class, a list of texts; given: {kind_of(given)}.")
+    return np.array([str(each) for each in given])
 
 
 def frame_dataset(frame: Any, label: Any, test: Any, name: str) -> Dataset:
     if not is_frame(frame) or not (test is None or is_frame(test)):
-        raise InputError(
-            f"from_frame takes DataFrames; given: {_a(type(test if is_frame(frame) else frame).__name__)}."
-        )
+        raise InputError(f"from_frame takes DataFrames; given: {kind_of(test if is_frame(frame) else frame)}.")
     label = None if label is None else str(label)  # as the columns of a table are called
     tested = None if test is None else table_of_frame(test, "The DataFrame for the test part")
     return from_tables(name, Parts(table_of_frame(frame), test=tested), label)
@@ -108,7 +109,7 @@ def _items(title: str, dataset: Any) -> tuple[list[Any], list[Any]]:
         item = dataset[position]
         if not isinstance(item, tuple | list) or len(item) < 2:
             raise InputError(
-                f"{title} gives {_a(type(item).__name__)} at position {position}; expected (image or array, label), "
+                f"{title} gives {kind_of(item)} at position {position}; expected (image or array, label), "
                 "with -1 as the label of what is unlabeled."
             )
         examples.append(item[0])
@@ -119,7 +120,8 @@ def _items(title: str, dataset: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _plain(title: str, position: int, label: Any) -> Any:
-    value = None if label is None else as_array(label)
+    with one_array(f"{title}: the label at position {position}"):
+        value = None if label is None else as_array(label)
     if value is not None and (value.size != 1 or value.dtype.kind not in "biufU"):
         raise InputError(
             f"{title}: the label at position {position} is {label!r}; expected one whole number or a name."
@@ -133,7 +135,8 @@ def stack_examples(examples: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]
 
     if all(isinstance(example, Image.Image) for example in examples):
         return stack_images(examples)
-    arrays = [as_array(example) for example in examples]
+    with one_array("An example"):
+        arrays = [as_array(example) for example in examples]
     shapes = {array.shape for array in arrays}
     if len(shapes) != 1:
         some = " and ".join(map(str, sorted(shapes)[:3]))

@@ -7,16 +7,13 @@ None, NaN or NA, but not with the texts that numpy makes of them."""
 from __future__ import annotations
 
 import itertools
-import numbers
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.dataset import Dataset
-from semigrad.data.missing import is_missing, refuse_lost
 from semigrad.errors import InputError
 
 KEYS = ("x", "y", "x_test", "y_test", "class_names")
@@ -45,69 +42,6 @@ def _backbone(given: np.ndarray) -> bytes:
     if given.dtype != np.uint8 or given.ndim != 1:
         raise InputError("backbone is an array of bytes that semigrad embed writes; leave it out of your own.")
     return given.tobytes()
-
-
-def as_array(value: Any) -> np.ndarray:
-    """A numpy array of whatever is one: lists, numpy's own, torch's on any device."""
-    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(value).sum())):
-        raise InputError(f"{masked:,} values are masked, and nothing stands in their place. Fill them first.")
-    if not callable(getattr(value, "detach", None)):
-        return np.asarray(value)
-    tensor = value.detach().cpu()
-    return np.asarray(tensor.float() if "bfloat16" in str(tensor.dtype) else tensor)  # which numpy does not know
-
-
-def without_mask(labels: Any) -> Any:
-    """None where a masked array hides something; anything else as it is."""
-    if isinstance(labels, np.ma.MaskedArray):
-        shown = labels.data.astype(object)
-        shown[np.ma.getmaskarray(labels)] = None
-        return shown
-    return labels
-
-
-def as_labels(value: Any, unlabeled: Any = -1) -> np.ndarray:
-    """Labels as they are accepted here: -1 or "" in the place of what means unlabeled, and of what is missing: None,
-    NaN, and what pandas has for them."""
-    if np.ndim(unlabeled) > 0 or isinstance(unlabeled, Mapping | Set):
-        raise InputError(f"unlabeled takes one number or text, or None for what is missing; given: {unlabeled!r}.")
-    y = as_array(without_mask(value))
-    if isinstance(unlabeled, str) and y.dtype.kind in "iuf":
-        y = y.astype(object)
-    if y.dtype.kind == "U" and isinstance(value, list | tuple):
-        y = np.array(value, object)  # without the texts that numpy makes of NaN
-    if y.dtype.kind in "OT":
-        y = _of_objects(y, unlabeled)
-    elif y.dtype.kind == "U":
-        y = np.where(y == str(unlabeled), "", y)
-        refuse_lost("y", y)
-    elif y.dtype.kind == "f":
-        missing = np.isnan(y) | (y == unlabeled)
-        if np.all(missing | (y % 1 == 0)):
-            y = np.where(missing, -1, y).astype(np.int64)
-    elif y.dtype.kind in "iu" and unlabeled is not None:
-        y = np.where(y == unlabeled, -1, y.astype(np.int64))
-    return y
-
-
-def _of_objects(y: np.ndarray, unlabeled: Any) -> np.ndarray:
-    """Numbers where everything that is there is one, else texts."""
-    if y.ndim != 1:
-        return y
-    values = [None if is_missing(label) else label for label in y.tolist()]
-    there = [label for label in values if label is not None and not _same(label, unlabeled)]
-    if there and all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in there):
-        return as_labels(
-            np.array([-1.0 if label is None or _same(label, unlabeled) else float(label) for label in values])
-        )
-    return np.array(["" if label is None or _same(label, unlabeled) else str(label) for label in values])
-
-
-def _same(label: Any, unlabeled: Any) -> bool:
-    """Whether a label means unlabeled; as texts, the number -1 and its text are the same."""
-    if isinstance(label, str) == isinstance(unlabeled, str):
-        return bool(label == unlabeled)
-    return not is_missing(unlabeled) and str(label) == str(unlabeled)
 
 
 def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:
@@ -175,7 +109,10 @@ def _channels_first(key: str, x: np.ndarray) -> np.ndarray:
     first, last = x.shape[1] in (1, 3), x.shape[3] in (1, 3)
     if first == last:
         reason = "both could be the channels" if first else "there is no axis of 1 or 3 channels"
-        raise InputError(f"{key} has the shape {x.shape}: {reason}; store it as (N, H, W, C), or (N, H, W) for gray.")
+        remedy = "store it as (N, H, W, C), or (N, H, W) for gray"
+        if not first and 4 in (x.shape[1], x.shape[3]):
+            remedy = "leave the fourth channel out, which says how opaque a pixel is"
+        raise InputError(f"{key} has the shape {x.shape}: {reason}; {remedy}.")
     return x if first else x.transpose(0, 3, 1, 2)
 
 

@@ -17,8 +17,9 @@ from semigrad.data import pictures
 from semigrad.data.cells import Table
 from semigrad.data.dataset import UNSEEN, Dataset, Outline
 from semigrad.data.given import parts_of, stack_examples
-from semigrad.data.given_arrays import as_labels, from_given
+from semigrad.data.given_arrays import from_given
 from semigrad.data.parquet_files import from_arrow
+from semigrad.data.python_arrays import as_labels
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import LABEL_NAMES, from_tables
 from semigrad.errors import InputError, unknown

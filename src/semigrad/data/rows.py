@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -85,13 +86,20 @@ def table_of_frame(frame: Any, title: str = "The DataFrame") -> Table:
 
 def cells_of(values: list[Any]) -> Cells:
     """Numbers where everything that is there is one, else texts; True and False are texts, as in a CSV file."""
-    if all(is_missing(value) or (isinstance(value, numbers.Real) and not _is_flag(value)) for value in values):
-        return np.array([math.nan if is_missing(value) else float(value) for value in values])
+    if all(is_missing(value) or _is_number(value) for value in values):
+        return np.array([math.nan if is_missing(value) else _number(value) for value in values])
     return [_word(value) for value in values]
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # as in a file
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)
 
 
 def _word(value: Any) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from semigrad.folder.figures import sha256
 from semigrad.folder.files import make_folder, write_whole
 from semigrad.folder.saved import Form
 from semigrad.models import Network, Timm, described, known_names, model_class
-from semigrad.reading import read_file
+from semigrad.reading import open_file, read_file
 from semigrad.run import configure
 from semigrad.training.setup import pick_device, set_up
 
@@ -78,6 +79,8 @@ def embed(
         net, form, dataset = _of_run(spec, model, reading)
     else:
         raise InputError(f"{model} is no name of a network, and the folder of a run has its weights: leave pretrained.")
+    if out is not None:
+        _check_place(out)
     packed = pack(net, form)
     kept = features_root() / f"{_key(dataset, packed)}.npz"
     if not (cached := kept.is_file()):
@@ -89,6 +92,19 @@ def embed(
         write_whole(out, read_file(kept))
     total = len(dataset.train) + (0 if dataset.test is None else len(dataset.test))
     return Embedded(out or kept, total, net.width, cached)
+
+
+def _check_place(out: Path) -> None:
+    """Refuse to write over arrays that are no features of ours."""
+    if not out.exists():
+        return
+    try:
+        with open_file(out) as file:
+            ours = f"{BACKBONE}.npy" in zipfile.ZipFile(file).namelist()
+    except zipfile.BadZipFile:
+        ours = not out.stat().st_size
+    if not ours:
+        raise InputError(f"{out} exists and is no file of features: it would be lost. Choose another place with --out.")
 
 
 def _named(spec: str, model: str, pretrained: str | None, reading: Reading) -> tuple[Network, Form, Dataset]:

@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.cells import read_number
 from semigrad.data.dataset import Dataset
-from semigrad.data.given_arrays import as_array, as_examples
+from semigrad.data.given_arrays import as_examples
+from semigrad.data.python_arrays import as_array
 from semigrad.errors import InputError
 from semigrad.estimator.labels import Labels
 

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from semigrad.data.given_arrays import as_array, without_mask
 from semigrad.data.missing import is_missing, refuse_lost
+from semigrad.data.python_arrays import as_array, without_mask
 from semigrad.errors import InputError
 
 

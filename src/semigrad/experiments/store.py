@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import semigrad
 from semigrad.data.split import DataSpec
 from semigrad.errors import InputError
 from semigrad.experiments.experiment import Experiment, Place, Scale
@@ -131,14 +130,16 @@ def portable(run: Run) -> Run:
     return dataclasses.replace(run, data=f"{name}@{labels}" if labels else name)
 
 
-def shipped_records() -> Path | None:
-    """The records of the checkout that this package runs from, if it does and this is another folder."""
-    place = Path(semigrad.__file__).resolve().parents[2] / DEFAULT_STORE
-    return place if place.is_dir() and place != DEFAULT_STORE.resolve() else None
-
-
 def _tell_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Records that come with the package; see `shipped_records`."""
+
+    path: Path  # of a folder
+    name: str  # where a user finds them
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Store:
 
     path: Path = DEFAULT_STORE
     tell: Callable[[str], None] = _tell_stderr  # hears of records that cannot be used
-    shipped: Path | None = None  # a second folder of records, which are read and never written
+    shipped: Shipped | None = None  # a second folder of records, which are read and never written
 
     def check(self) -> None:
         """Raise where something else than a folder is there."""
@@ -191,13 +192,14 @@ class Store:
         write_whole(self._file(record.key, fingerprint), _lines({name: getattr(record, name) for name in FIELDS}))
 
     @property
-    def places(self) -> list[Path]:
-        """The folders that records were read from, or else the one for new ones."""
-        return [folder for folder in self._folders if folder.is_dir()] or [self.path]
+    def places(self) -> list[str]:
+        """Where records were read from, or else where new ones go."""
+        read = [str(self.path)] if self.path.is_dir() else []
+        return [*read, *([self.shipped.name] if self.shipped else [])] or [str(self.path)]
 
     @property
     def _folders(self) -> list[Path]:
-        return [self.path] if self.shipped is None else [self.path, self.shipped]
+        return [self.path] if self.shipped is None else [self.path, self.shipped.path]
 
     def _file(self, key: str, fingerprint: str) -> Path:
         return self.path / f"{key}-{fingerprint[:8]}.json"

@@ -10,7 +10,7 @@ from typing import Any
 from semigrad.fitting.folds import Answers, cross_validate
 from semigrad.fitting.planning import Plan, folds_beside
 from semigrad.folder.files import write_json
-from semigrad.folder.run_folder import RUN, RunFolder
+from semigrad.folder.run_folder import FIT, RUN, RunFolder
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
 from semigrad.training.calibration import temperature
@@ -18,14 +18,13 @@ from semigrad.training.loop import train
 from semigrad.training.progress import Progress
 from semigrad.training.verdict import LABELED_ONLY, Verdict, judge
 
-FIT = "fit.json"
-
 
 @dataclass(frozen=True)
 class Fitted:
     """What came out."""
 
-    verdicts: dict[str, Verdict]  # of every method but labeled-only; none where nothing could be compared
+    errors: dict[str, float]  # of every method on the labels that were held out; none where none could be
+    verdicts: dict[str, Verdict]  # of every method but labeled-only
     chosen: str
     result: dict[str, Any]  # of the final run
 
@@ -47,8 +46,9 @@ def fit(
     if answers:
         held = answers[chosen]
         RunFolder(out).set_temperature(temperature(held.predicted, held.labels), held_out=len(held.labels))
-    write_json(out / FIT, record(plan, answers, verdicts, chosen))
-    return Fitted(verdicts, chosen, result)
+    errors = {name: 100 * float(given.wrong.mean()) for name, given in answers.items()}
+    write_json(out / FIT, record(plan, errors, verdicts, chosen))
+    return Fitted(errors, verdicts, chosen, result)
 
 
 def judged(plan: Plan, answers: dict[str, Answers]) -> dict[str, Verdict]:
@@ -70,14 +70,14 @@ def best(answers: dict[str, Answers]) -> str:
     return min(answers, key=lambda name: (answers[name].wrong.mean(), answers[name].surprise))
 
 
-def record(plan: Plan, answers: dict[str, Answers], verdicts: dict[str, Verdict], chosen: str) -> dict[str, Any]:
+def record(plan: Plan, errors: dict[str, float], verdicts: dict[str, Verdict], chosen: str) -> dict[str, Any]:
     """What was compared, for those who come later."""
     return {
         "data": str(plan.look),
         "notes": plan.look.notes,
         "steps": plan.steps,
         "folds": plan.folds,
-        "errors": {name: 100 * float(given.wrong.mean()) for name, given in answers.items()},
+        "errors": errors,
         "verdicts": {name: verdict.to_dict() for name, verdict in verdicts.items()},
         "chosen": chosen,
     }

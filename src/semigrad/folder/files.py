@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from semigrad.errors import Busy, InputError
-from semigrad.reading import TEXT, parse_json, read_file
+from semigrad.reading import TEXT, open_file, parse_json, read_file
 
 PARTIAL = ".partial"
 
@@ -45,6 +45,17 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"Cannot read {path}: it does not hold a table of names and values.")
     return content
+
+
+def check_replaceable(path: Path, start: bytes, kind: str) -> None:
+    """Refuse to write where a file stands that begins otherwise than ours do: with one wrong word somebody names the
+    data. What is empty may be written, as mktemp leaves it."""
+    if not path.exists():
+        return
+    with open_file(path) as file:
+        found = file.read(len(start))
+    if found and found.lower() != start.lower():
+        raise InputError(f"{path} exists and is no {kind}: it would be lost. Choose another place with --out.")
 
 
 def make_folder(path: Path) -> None:

@@ -27,6 +27,7 @@ from semigrad.run import Run, from_layers
 
 RUN, METRICS, RESULT = "run.json", "metrics.jsonl", "result.json"
 MODEL, CONFIG = "model.safetensors", "config.json"
+FIT = "fit.json"  # what `semigrad fit` compared
 CHECKPOINTS, EVENTS = "checkpoints", "tensorboard"
 
 UNSAID = {"processes": 1}

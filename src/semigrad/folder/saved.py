@@ -23,6 +23,7 @@ from semigrad.folder.files import read_json
 from semigrad.folder.run_folder import CONFIG, MODEL, RUN, RunFolder, key_problem
 from semigrad.models import Network
 from semigrad.names import shown
+from semigrad.reading import as_path
 from semigrad.run import Run, from_layers
 
 LARGEST_EXAMPLE = 10**8
@@ -34,7 +35,7 @@ SLACK, SMALLEST = 10**7, 1000
 
 def open_folder(path: Path | str) -> RunFolder:
     """The folder of a run, begun or finished."""
-    path = Path(path)
+    path = as_path(path, "The folder of a run")
     folder, advice = RunFolder(path), "Give the folder of a run, such as one below runs/."
     if not path.is_dir():
         raise InputError(f"{path} {'is no folder' if path.exists() else 'does not exist'}. {advice}")

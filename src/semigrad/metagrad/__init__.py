@@ -27,7 +27,7 @@ from torch.nn import functional as F
 from semigrad.core.divergences import CROSS_ENTROPY, KL_DIVERGENCE, SQUARED_ERROR, Custom, Divergence, as_divergence
 from semigrad.core.ops import clip_to_simplex, onto_plane, project_to_simplex
 from semigrad.errors import InputError
-from semigrad.metagrad.batches import Rows, as_batch
+from semigrad.metagrad.batches import Rows, as_batch, demand
 from semigrad.metagrad.operators import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Operator, Unrolled
 from semigrad.metagrad.problem import (
     Mode,
@@ -63,6 +63,7 @@ __all__ = [
 
 Scale = Literal["printed", "derived"]
 Projection = Literal["clip", "euclidean", "none"]
+A_WAY = "one of the ways to the meta-gradient, such as ForwardMode()"
 Inner = Divergence | Callable[[Tensor, Tensor], Tensor]
 """Φ: one of ours, which knows its derivatives, or any function of (p, q) with one number for each row."""
 
@@ -119,6 +120,7 @@ def meta_pseudo_labels(
     >>> targets.shape, targets.requires_grad
     (torch.Size([12, 3]), False)
     """
+    demand(hasattr(operator, "labels") and not isinstance(operator, type), "operator", operator, A_WAY)
     check_word("scale", scale, Scale)
     check_word("projection", project or "none", Projection)
     beta = lr if beta is None else beta
@@ -158,6 +160,7 @@ def meta_gradient(
         raise ValueError(
             "Lookahead predicts labels and has no gradient; use ForwardMode, FiniteDifference or Unrolled."
         )
+    demand(hasattr(operator, "gradient") and not isinstance(operator, type), "operator", operator, A_WAY)
     with pose(net, x, y, u, lr=lr, **options) as problem:
         return lr / len(problem.u) * operator.gradient(problem)
 
@@ -180,11 +183,12 @@ def pose(
 ) -> Iterator[Problem]:
     """The meta step's problem, with the network in the right mode as long as it is open."""
     check_rate("lr", lr)
+    demand(callable(inner), "inner", inner, "a divergence, or a function of (p, q)")
+    demand(callable(outer), "outer", outer, "a loss of (logits, y)")
+    demand(optimizer is None or hasattr(optimizer, "param_groups"), "optimizer", optimizer, "an optimizer of torch")
     x, y, u = as_batch(net, "x", x), as_batch(net, "y", y), as_batch(net, "u", u)
     if len(x) == 0 or len(u) == 0:
         raise InputError(f"A meta step needs labeled and unlabeled examples; given: {len(x)} and {len(u)}.")
-    if check and outer is F.cross_entropy and not y.is_floating_point() and bool((y == -1).any()):
-        raise InputError("y holds -1, which is no class: x and y are labeled examples; those without a label are u.")
     rates = _relative_rates(net, parameters, optimizer)
     target = None if target is None else as_batch(net, "target", target).detach()
     with undisturbed(net, mode, u.device) as masks:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from semigrad.errors import InputError
+from semigrad.errors import InputError, kind_of
 
 Rows = Tensor | np.ndarray | Sequence[Any]
 Name = Literal["x", "y", "u", "target"]
@@ -17,10 +17,16 @@ Name = Literal["x", "y", "u", "target"]
 
 def as_batch(net: nn.Module, name: Name, given: Any) -> Tensor:
     """Examples, labels or targets with a row for each example."""
+    demand(isinstance(net, nn.Module), "net", net, "a torch module that gives logits")
     batch = given if isinstance(given, Tensor) else _tensor(net, name, given)
     if batch.ndim == 0:
         raise InputError(f"{name} must have a row for each example; given: the single number {batch.item()}.")
     return batch
+
+
+def demand(holds: bool, name: str, given: object, wanted: str) -> None:
+    if not holds:
+        raise InputError(f"{name} takes {wanted}; given: {kind_of(given)}.")
 
 
 def _tensor(net: nn.Module, name: Name, given: Any) -> Tensor:

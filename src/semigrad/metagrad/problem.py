@@ -19,6 +19,7 @@ from semigrad.core import random_state_kept, seed_network
 from semigrad.core.divergences import SQUARED_ERROR, Divergence
 from semigrad.core.passes import exact_gradients, modes_kept
 from semigrad.errors import InputError, unknown
+from semigrad.metagrad.labels import check_logits, fitting
 
 Mode = Literal["eval", "train"]
 Parameters = dict[str, Tensor]
@@ -53,11 +54,17 @@ class Problem:
 
     def predict(self, parameters: Parameters) -> Tensor:
         """f(u; θ), (B_u, classes)."""
-        return self._logits(parameters, self.u, self.masks + 1).softmax(1)
+        logits = self._logits(parameters, self.u, self.masks + 1)
+        if self.target is not None and self.target.shape != logits.shape:
+            raise InputError(
+                f"target has the shape {tuple(self.target.shape)}, and the network gives {tuple(logits.shape)} for u."
+            )
+        return logits.softmax(1)
 
     def labeled_loss(self, parameters: Parameters) -> Tensor:
         """L(x, y; θ); no weight decay."""
-        return self.outer(self._logits(parameters, self.x, self.masks), self.y)
+        logits = self._logits(parameters, self.x, self.masks)
+        return self.outer(logits, fitting(logits, self.y, self.outer, self.check))
 
     @cached_property
     def direction(self) -> Parameters:
@@ -96,6 +103,7 @@ class Problem:
         buffers = {name: b.clone() for name, b in self.net.named_buffers()} if self.net.training else {}
         seed_network(seed, inputs.device)
         logits: Tensor = functional_call(self.net, {**parameters, **buffers}, (inputs,))
+        check_logits(logits)
         return logits
 
 

@@ -16,10 +16,9 @@ import semigrad
 from semigrad.errors import InputError
 from semigrad.experiments.sheets import moment
 from semigrad.experiments.store import Outcome
-from semigrad.fitting.fit import FIT
-from semigrad.folder.files import make_folder, read_json, write_whole
+from semigrad.folder.files import check_replaceable, make_folder, read_json, write_whole
 from semigrad.folder.metrics import read_metrics
-from semigrad.folder.run_folder import CONFIG, METRICS, RESULT, RUN, RunFolder
+from semigrad.folder.run_folder import CONFIG, FIT, METRICS, RESULT, RUN, RunFolder
 from semigrad.folder.saved import OtherData, load_run
 from semigrad.names import SHOWN
 from semigrad.report.drawing.charts import Chart
@@ -54,6 +53,7 @@ def make_report(folders: Sequence[Path], path: Path | None, pictures: Path | Non
         template, context, place = "run.html", run_context(folders[0]), folders[0] / REPORT
     else:
         template, context, place = "comparison.html", comparison_context(outcome_of(folders)), Path(REPORT)
+    check_replaceable(path or place, b"<!doctype html", "page")
     written = write_page(path or place, template, context)
     return written, save_pictures(charts_of(context), pictures) if pictures else []
 

@@ -21,7 +21,7 @@ from semigrad.core.processes import Processes
 from semigrad.core.split import join
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import as_dataset
-from semigrad.errors import InputError
+from semigrad.errors import InputError, kind_of
 from semigrad.folder import checkpoint
 from semigrad.folder.backbone import BACKBONE
 from semigrad.folder.figures import sha256
@@ -30,6 +30,7 @@ from semigrad.folder.keeping import InFolder, InMemory
 from semigrad.folder.metrics import Line, require_tensorboard, rewind
 from semigrad.folder.run_folder import CHECKPOINTS, METRICS, RUN, RunFolder, default_folder
 from semigrad.models.adapt import Adapted
+from semigrad.reading import as_path
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
@@ -80,6 +81,7 @@ def train(
     >>> result["validation"]["error"] < 30
     True
     """
+    _check_kinds(execution, network, progress)
     if not isinstance(run, Run):
         data = run if isinstance(run, str) else as_dataset(run, flags.get("label"))
         dataset = data if isinstance(data, Dataset) else dataset
@@ -89,7 +91,7 @@ def train(
     dataset = None if dataset is None else as_dataset(dataset, run.label)
     problems = execution.problems()
     processes = meet(Execution.patience if problems else execution.patience)
-    folder = RunFolder(Path(default_folder(run) if out is None else out))
+    folder = RunFolder(default_folder(run) if out is None else as_path(out, "The folder of a new run"))
     resume = resume or (restarts() and folder[RUN].exists())
     progress = progress if progress and processes.first else Quiet()
     problems += folder.problems(run, resume) if processes.first else []
@@ -121,6 +123,25 @@ def train(
         if network is not None:
             network.load_state_dict(load(processes.from_first(folder.weights() if processes.first else b"")))
         return result
+
+
+def _check_kinds(execution: object, network: object, progress: object) -> None:
+    """Refuse what is none of these, before anything is written."""
+    wanted = {
+        "execution takes an Execution, such as Execution(device='cpu')": isinstance(execution, Execution),
+        "network takes a torch module; a network by its name is the setting model": (
+            network is None or isinstance(network, nn.Module)
+        ),
+        "progress takes an object with the functions of training.progress.Progress": (
+            progress is None or hasattr(progress, "begin")
+        ),
+    }
+    given = (execution, network, progress)
+    refuse([
+        f"{what}; given: {kind_of(value)}."
+        for (what, holds), value in zip(wanted.items(), given, strict=True)
+        if not holds
+    ])  # fmt: skip
 
 
 @contextlib.contextmanager

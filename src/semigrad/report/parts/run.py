@@ -32,8 +32,7 @@ def held_out(fitted: Mapping[str, Any]) -> Section:
     section = Section("held-out", HELPED)
     verdicts = {str(name): Verdict.of(given) for name, given in fitted["verdicts"].items()}
     if not verdicts:
-        section.missing.append("Nothing was compared: no class has two labels, one of which could be held out.")
-        return section
+        return _not_compared(section, fitted.get("errors") or {})
     first = next(iter(verdicts.values()))
     rows = [(Cell("labeled-only"), number(first.labeled_only, ".1f"), Cell(""), Cell(""))]
     for name, each in verdicts.items():
@@ -45,6 +44,17 @@ def held_out(fitted: Mapping[str, Any]) -> Section:
         "Cross-validation over the labels: every model was trained without the labels it was asked about. The model of "
         f"this page is {fitted['chosen']}, trained on all of them."
     )
+    return section
+
+
+def _not_compared(section: Section, errors: Mapping[str, Any]) -> Section:
+    """Labeled-only by itself, or nothing at all."""
+    rows = [(Cell("labeled-only"), number(error, ".1f")) for error in errors.values()]
+    if rows:
+        section.lead.append(("The labels, each held out once", Table(("method", "wrong, %"), rows)))
+        section.notes.append("No other method was compared with it.")
+    else:
+        section.missing.append("Nothing was compared: no class has two labels, one of which could be held out.")
     return section
 
 
