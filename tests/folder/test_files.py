@@ -4,6 +4,9 @@ import json
 import multiprocessing
 import os
 
+import pytest
+
+from semigrad.errors import InputError
 from semigrad.folder.files import read_json, write_json
 
 ROUNDS = 60
@@ -31,3 +34,13 @@ def test_several_processes_write_one_file_and_a_reader_finds_it_whole(tmp_path):
     assert reads > 0
     assert json.loads(path.read_bytes())["numbers"] == [ROUNDS - 1] * 2000
     assert os.listdir(tmp_path) == ["record.json"]
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(InputError, match=f"Cannot write .*{name}: it is a folder, or a device, and no file"):
+            write_json(tmp_path / name, {})
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]

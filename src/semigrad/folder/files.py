@@ -20,9 +20,11 @@ PARTIAL = ".partial"
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write to a temporary name beside it, sync, rename, sync the folder; clean up and say so where that fails. The
-    name is nobody else's: two processes may write one file at a time."""
+    name is nobody else's: two processes may write one file at a time. A rename would put a file in place of a device."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"Cannot write {path}: it is a folder, or a device, and no file.")
         with open(partial, "wb") as file:
             file.write(content)
             file.flush()
