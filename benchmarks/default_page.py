@@ -82,7 +82,7 @@ def defaults(known: Measured, places: list[Place], rows: list[str], part: Part) 
             *("" if time is None else f"{time:.0f}" for time in times),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    others_too = "; those of runs that other tables have too are of other days, and of machines up to twice as fast"
+    others_too = "; empty where other tables have the runs"
     return [
         *lines,
         "",

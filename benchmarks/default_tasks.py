@@ -25,7 +25,7 @@ ROWS: dict[str, Layer] = {
     DEFAULT: {},
     "meta-gradient": {"method": "meta-gradient"},
     "meta-match": {"method": "meta-match"},
-    "fixmatch": {"method": {"name": "fixmatch", "threshold": 0.95}},
+    "fixmatch 0.95": {"method": {"name": "fixmatch", "threshold": 0.95}},
     "fixmatch 0.8": {"method": {"name": "fixmatch", "threshold": 0.8}},
     "mean-teacher": {"method": "mean-teacher"},
     "vat 1.0": {"method": {"name": "vat", "epsilon": 1.0}},

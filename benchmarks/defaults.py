@@ -109,11 +109,11 @@ def error_on(part: Part, path: Path, result: Mapping[str, Any]) -> float:
 
 
 def on_record(runs: Mapping[Cell, Run], store: Store = REPRODUCED) -> dict[str, dict[str, Any]]:
-    """What reproductions of the paper's tables have of the same runs, by key."""
+    """What reproductions of the paper's tables have of the same runs, by key. Their seconds are of other machines."""
     found: dict[str, dict[str, Any]] = {}
     for cell, run in runs.items():
         if cell.task == run.data and (record := store.find(run, None)) is not None:
-            found[run.key] = {"key": run.key, "error": record.result["error"], "seconds": record.made["seconds"]}
+            found[run.key] = {"key": run.key, "error": record.result["error"], "seconds": None}
     return found
 
 
