@@ -77,6 +77,10 @@ def test_help_lists_the_fields_of_the_method_and_no_others(capsys):
     assert all(f"--{field}" in meta for field in ("beta", "gamma", "mixup", "operator", "model.drop"))
     assert cli("train", "digits@40", "--model", "wrn-28-2", "--help") == 0
     assert "(default: 800)" in capsys.readouterr().out  # the steps for digits
+    assert cli("train", "csv:none.csv", "--method", "vat", "--help") == 0
+    table = capsys.readouterr().out
+    assert "Defaults are those for csv:none.csv" in table
+    assert re.search(r"--epsilon X [^()]*\(default:\s*0\.5\)", table)
 
 
 def test_results_on_stdout_and_the_rest_on_stderr(tmp_path, capsys):

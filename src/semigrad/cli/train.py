@@ -264,4 +264,4 @@ def show_help_on(run: Run, chosen: Selection) -> NoReturn:
         "execution": options_of(Execution),
         "output": options_of(Output),
     }
-    show_help(USAGE, DESCRIPTION, groups)
+    show_help(USAGE, f"{DESCRIPTION}\n\nDefaults are those for {run.data}: name other data to see theirs.", groups)
