@@ -104,11 +104,15 @@ def test_the_page_names_default_best_other_and_seconds():
         supervised=[10.0, 11.0, 10.0], default=[8.0, 9.1, 7.9], **{"fixmatch 0.95": [7.0] * 3, "pi-model": [9.0] * 3}
     )
     (line,) = [line for line in markdown("test", known).splitlines() if line.startswith("| wine*")]
-    assert line == "| wine* | 800 | 3 | 10.33 ± 0.58 | 8.33 ± 0.67 | -2.00 ± 0.25 | fixmatch 0.95 | 7.00 ± 0.00 | 1 | 2 |"
+    assert (
+        line == "| wine* | 800 | 3 | 10.33 ± 0.58 | 8.33 ± 0.67 | -2.00 ± 0.25 | fixmatch 0.95 | 7.00 ± 0.00 | 1 | 2 |"
+    )
 
 
 def test_the_best_other_is_not_the_default_under_its_own_name():
-    known = measured(supervised=[10.0, 11.0], default=[8.0, 9.0], **{"fixmatch 0.8": [8.0, 9.0], "pi-model": [9.0, 9.5]})
+    known = measured(
+        supervised=[10.0, 11.0], default=[8.0, 9.0], **{"fixmatch 0.8": [8.0, 9.0], "pi-model": [9.0, 9.5]}
+    )
     for seed in (0, 1):
         known[Cell("wine", "long", "fixmatch 0.8", seed)]["key"] = known[Cell("wine", "long", DEFAULT, seed)]["key"]
     (line,) = [line for line in markdown("test", known).splitlines() if line.startswith("| wine*")]

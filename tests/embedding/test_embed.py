@@ -146,6 +146,25 @@ def test_a_head_is_trained_asked_about_pictures_and_handed_on(backbone, pictures
         semigrad.load(run)
 
 
+def test_labeled_only_stands_beside_whatever_is_trained_on_features(backbone, tmp_path, capsys):
+    features = tmp_path / "features.npz"
+    assert cli("embed", "digits", "--model", backbone, "--out", features, "--threads", "1") == 0
+    words = ("train", f"npz:{features}@40", "--steps", "30", "--threads", "1", "--no-report")
+    assert cli(*words, "--out", tmp_path / "run") == 0
+    out = capsys.readouterr().out
+    assert cli(*words, "--method", "supervised", "--out", tmp_path / "alone") == 0
+    assert "Beside it" not in capsys.readouterr().out
+    beside, alone = tmp_path / "run" / "labeled-only", tmp_path / "alone"
+    assert (beside / "model.safetensors").read_bytes() == (alone / "model.safetensors").read_bytes()
+    assert f"Beside it, labeled-only ({beside}): test error {measured(alone)['test']['error']:.2f} %" in out
+    assert cli(*words, "--out", tmp_path / "run", "--resume") == 0  # nothing is trained again
+    assert f"Beside it, labeled-only ({beside}): test error" in capsys.readouterr().out
+
+
+def measured(folder):
+    return json.loads((folder / "result.json").read_text())
+
+
 def test_fit_compares_with_labeled_only_and_its_folds_have_no_copy_of_the_network(backbone, tmp_path, capsys):
     features, run = tmp_path / "features.npz", tmp_path / "run"
     embed("digits", str(backbone), out=features)

@@ -208,9 +208,10 @@ def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict
     from semigrad.training.progress import for_this_terminal
 
     result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())
+    beside = probe(run, out, execution)
     if not started_together().first:  # of several processes, one writes
         return result
-    print("\n".join([*describe_result(result), f"Run: {out}"]))
+    print("\n".join([*describe_result(result), *beside, f"Run: {out}"]))
 
     from semigrad.report.curve import learning_curve  # here, because matplotlib is slow to import
 
@@ -220,6 +221,23 @@ def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict
 
         print(f"Report: {run_page(out, run)}")
     return result
+
+
+def probe(run: Run, out: Path, execution: Execution) -> list[str]:
+    """On features of a frozen network labeled-only training costs seconds, so that it stands beside every method; as
+    many steps, in a folder below."""
+    from semigrad.cli.show import describe_result
+    from semigrad.folder.backbone import BACKBONE
+    from semigrad.methods import Supervised
+    from semigrad.training.loop import train
+
+    if isinstance(run.method, Supervised) or not (out / BACKBONE).is_file():
+        return []
+    place = out / "labeled-only"
+    result = train(replace(run, method=Supervised()), place, resume=place.is_dir(), execution=execution)
+    if not (result.get("test") or result.get("validation")):
+        return ["There is no test part: whether the unlabeled examples helped, semigrad fit tells."]
+    return [f"Beside it, labeled-only ({place}): {line}" for line in describe_result(result)]
 
 
 def json_line(run: Run, out: Path, result: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ PARTIAL = ".partial"
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write to a temporary name beside it, sync, rename, sync the folder; clean up and say so where that fails. The
-    name is nobody else's: two processes may write one file at a time. A rename would put a file in place of a device."""
+    name is nobody else's: two processes may write one file at a time. No file takes the place of a device or folder."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         if path.exists() and not path.is_file():
