@@ -208,7 +208,7 @@ def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict
     from semigrad.training.progress import for_this_terminal
 
     result = train(run, out, resume=output.resume, execution=execution, progress=for_this_terminal())
-    beside = probe(run, out, execution)
+    beside = probe(run, out, execution, measured=bool(result.get("test") or result.get("validation")))
     if not started_together().first:  # of several processes, one writes
         return result
     print("\n".join([*describe_result(result), *beside, f"Run: {out}"]))
@@ -223,7 +223,7 @@ def train_one(run: Run, out: Path, execution: Execution, output: Output) -> dict
     return result
 
 
-def probe(run: Run, out: Path, execution: Execution) -> list[str]:
+def probe(run: Run, out: Path, execution: Execution, measured: bool) -> list[str]:
     """On features of a frozen network labeled-only training costs seconds, so that it stands beside every method; as
     many steps, in a folder below."""
     from semigrad.cli.show import describe_result
@@ -233,10 +233,10 @@ def probe(run: Run, out: Path, execution: Execution) -> list[str]:
 
     if isinstance(run.method, Supervised) or not (out / BACKBONE).is_file():
         return []
+    if not measured:
+        return ["Whether the unlabeled examples helped, without a test part: semigrad fit tells."]
     place = out / "labeled-only"
     result = train(replace(run, method=Supervised()), place, resume=place.is_dir(), execution=execution)
-    if not (result.get("test") or result.get("validation")):
-        return ["There is no test part: whether the unlabeled examples helped, semigrad fit tells."]
     return [f"Beside it, labeled-only ({place}): {line}" for line in describe_result(result)]
 
 
