@@ -65,6 +65,7 @@ APPENDIX = {
     "rate_ahead": 0,
     "average": 0.0,
     "include_labeled": False,
+    "balanced": False,
     "classes": [],
     "unlabeled": None,
     "mismatch": 0.0,

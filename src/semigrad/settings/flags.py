@@ -46,6 +46,7 @@ class Flags(TypedDict, total=False):
     rate_ahead: Whole
     average: ShareBelowOne
     include_labeled: bool
+    balanced: bool
     classes: tuple[str, ...]
     unlabeled: Count | None
     mismatch: Share

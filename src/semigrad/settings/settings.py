@@ -84,6 +84,8 @@ class Settings:
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
     include_labeled: bool = False
     """Put the labeled examples into the unlabeled pool too."""
+    balanced: bool = False
+    """Labeled batches hold every class equally often, whatever the shares of the classes among the labels."""
     classes: tuple[str, ...] = ()
     """The classes to tell apart, where not all; the others can only be in the unlabeled pool."""
     unlabeled: Count | None = None

@@ -176,6 +176,7 @@ def build(
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
         Corruption(run.feature_noise, run.feature_dropout, run.feature_mask), processes,
+        run.balanced,
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
     start = None if run.start_from is None else weights_hash(run.start_from)
