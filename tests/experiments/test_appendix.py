@@ -64,6 +64,7 @@ APPENDIX = {
     "warmup_shape": "linear",
     "rate_ahead": 0,
     "average": 0.0,
+    "adjust": 0.0,
     "include_labeled": False,
     "balanced": False,
     "classes": [],

@@ -16,6 +16,7 @@ from semigrad.settings.fields import (
     Rate,
     Share,
     ShareBelowOne,
+    Strength,
     Threads,
     Whole,
     Workers,
@@ -82,6 +83,9 @@ class Settings:
     """Steps by which the learning rate is ahead of its schedule: code that counts before it looks is ahead by 1."""
     average: ShareBelowOne = 0.0
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
+    adjust: Strength = 0.0
+    """Logit adjustment after training: so many times the logarithm of each class's share among the labels is taken off
+    its logit. 1: answers as if all classes were equally common; 0: as the labels are divided."""
     include_labeled: bool = False
     """Put the labeled examples into the unlabeled pool too."""
     balanced: bool = False
@@ -160,6 +164,11 @@ class Settings:
             (
                 not self.validate_every or self.validation or self.folds,
                 "validate_every needs a validation part: give validation too.",
+            ),
+            (
+                not (self.adjust and self.balanced),
+                "balanced trains as if all classes were equally common, and adjust corrects a network that was not: "
+                "with both, rare classes would be overdone. Give one of them.",
             ),
             (self.folds != 1, "One fold would hold all labels out: use 2 or more, or 0 for none."),
             (

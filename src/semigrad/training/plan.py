@@ -40,6 +40,7 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
         f"{_plural(run.steps, 'step')}: {_visits_of_labeled(run, setup)}, {rest}.",
         *([] if run.method.schedule(0, run.steps) is None else ["The learning rate follows the method's own cycles."]),
         *([f"Before them, {_plural(prologue, 'step')} to prepare."] if prologue else []),
+        *([f"After them, logits are adjusted by {run.adjust:g} to the shares of the classes."] if run.adjust else []),
         *describe_cost(run, setup, step),
     ]
 

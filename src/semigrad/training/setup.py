@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
+from semigrad.core.adjustment import check_adjustable
 from semigrad.core.economy import AS_IT_IS, Economy, economize
 from semigrad.core.processes import ALONE, Processes
 from semigrad.core.split import split as split_rows
@@ -172,6 +173,8 @@ def build(
 
     task = describe(dataset, split, fresh)
     net, memory = initialize(run, task, network, weights, at_work)
+    if run.adjust:
+        check_adjustable(net, task.shape, len(task.classes))
     traits = run.method.traits
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
+from semigrad.core.adjustment import adjusted, adjustment
 from semigrad.core.ops import average_into
 from semigrad.core.split import used_whole
 from semigrad.errors import InputError
@@ -181,7 +182,12 @@ class Training:
         return errors
 
     def answering(self) -> nn.Module:
-        """Who answers: the method's choice, or the running average of the weights."""
+        """Who answers: the method's choice, or the running average of the weights; adjusted where the run says so."""
+        trained = self.trained()
+        return trained if self.adjustment is None else adjusted(trained, self.adjustment)
+
+    def trained(self) -> nn.Module:
+        """The same as training left it."""
         if self.average is not None:
             return self.average
         steps = range(self.run.steps, 2 * self.run.steps)
@@ -189,11 +195,16 @@ class Training:
         return self.run.method.predictor(self.step.net, self.step.memory, fresh)
 
     @property
+    def adjustment(self) -> tuple[float, ...] | None:
+        """What each logit of who answers is larger by than training left it."""
+        return adjustment(self.setup.task.marginal, self.run.adjust) if self.run.adjust else None
+
+    @property
     def who_answers(self) -> str:
         """The same in words."""
-        if self.average is not None:
-            return "average of the weights"
-        return self.run.method.traits.answers or "weights of the last step"
+        usual = self.run.method.traits.answers or "weights of the last step"
+        answers = usual if self.average is None else "average of the weights"
+        return f"{answers}, logits adjusted by {self.run.adjust:g}" if self.run.adjust else answers
 
     def test(self, net: nn.Module) -> Evaluation:
         return measure_test(net, self.setup.dataset, self.setup.device, self.execution.workers)
