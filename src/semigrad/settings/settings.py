@@ -206,6 +206,9 @@ class Execution:
     """Steps between checkpoints; more where writing would take over 2 % of the time."""
     log_every: Count | None = None
     """Steps between lines of metrics.jsonl; None: 200 lines in all."""
+    check_every: Whole = 0
+    """Steps from one check of the meta-gradient to the next: it is taken once more by another way, and training stops
+    where they differ. Changes no bit; 0: never."""
     checkpoint_activations: bool = False
     """Compute what lies between the network's layers again on the way back instead of keeping it: less memory, more
     time, the same weights to the bit."""
