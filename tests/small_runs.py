@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from semigrad.cli import main
@@ -28,6 +29,16 @@ def small(data="digits@40", **changes) -> Run:
 
 def digits() -> Dataset:
     return load(Request(Path()))
+
+
+def uneven_digits() -> Dataset:
+    """Digits of which 20 zeros, 2 ones and 4 of each other class have a label."""
+    data = digits()
+    wanted = [20, 2, *[4] * 8]
+    labeled = np.concatenate([np.flatnonzero(data.labels == c)[:count] for c, count in enumerate(wanted)])
+    labels = np.full_like(data.labels, -1)
+    labels[labeled] = data.labels[labeled]
+    return replace(data, labels=labels)
 
 
 def go(run: Run, out: Path, *, execution: Execution | None = None, **options):
@@ -120,9 +131,9 @@ def stop_after(run: Run, out: Path, steps: int, **options) -> Quiet:
     return caught.value.progress
 
 
-def stop_in(run: Run, out: Path, steps: int, **options) -> None:
+def stop_in(run: Run, out: Path, steps: int, data: Dataset | None = None, **options) -> None:
     """Train, and be asked to stop by a real signal during the `steps`-th step from here on."""
-    data = digits()
+    data = data or digits()
     watched = Watched(data.train)
     progress = Alarm(watched, (len(run.method.traits.views) + len(run.method.traits.labeled_views)) * (steps - 1) + 1)
     try:

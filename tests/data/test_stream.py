@@ -8,6 +8,7 @@ import torch
 
 from semigrad.augment import STRONG_DRAWS, Corruption, strong
 from semigrad.core import generator
+from semigrad.core.processes import Processes
 from semigrad.data.dataset import DRAWS, Dataset, InMemory, ready
 from semigrad.data.split import Split
 from semigrad.data.stream import Stream, in_order, places
@@ -55,6 +56,53 @@ def test_a_step_can_be_had_in_any_order():
     forward = [stream()[step] for step in range(6)]
     backward = [stream()[step] for step in reversed(range(6))][::-1]
     assert all(same(a, b) for a, b in zip(forward, backward, strict=True))
+
+
+def uneven(kind=InMemory, batch=7, balanced=True, **options):
+    """Labels of three classes: 16, 3 and 1."""
+    source = stream(kind, batch=batch)
+    labels = np.array([1, 0, 2, *[0] * 10, 1, 1, *[0] * 5, *[0] * 30])
+    dataset = dataclasses.replace(source.dataset, classes=("a", "b", "c"), labels=labels)
+    split = Split(np.arange(20), np.arange(20, 50), np.array([], int))
+    return dataclasses.replace(source, dataset=dataset, split=split, balanced=balanced, **options)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7, 64])
+def test_balanced_batches_hold_every_class_and_each_of_its_examples_equally_often(batch):
+    source = uneven(batch=batch)
+    assert np.bincount(source.dataset.labels[:20]).tolist() == [16, 3, 1]
+    seen = np.concatenate([source[step].labeled_index.numpy() for step in range(-(-200 // batch))])
+    for stop in range(1, len(seen) + 1):
+        classes = np.bincount(source.dataset.labels[seen[:stop]], minlength=3)
+        assert np.ptp(classes) <= 1
+    examples = np.bincount(seen, minlength=50)
+    assert not examples[20:].any()
+    for number in range(3):
+        assert np.ptp(examples[:20][source.dataset.labels[:20] == number]) <= 1
+    assert not np.array_equal(source.dataset.labels[seen[:99]], np.tile(source.dataset.labels[seen[:3]], 33))  # drawn
+
+
+def test_a_balanced_step_can_be_had_in_any_order_and_is_its_seeds():
+    forward = [uneven()[step] for step in range(6)]
+    backward = [uneven()[step] for step in reversed(range(6))][::-1]
+    assert all(same(a, b) and torch.equal(a.labels, b.labels) for a, b in zip(forward, backward, strict=True))
+    assert not torch.equal(uneven(seed=1)[3].labeled_index, forward[3].labeled_index)
+
+
+def test_balancing_leaves_the_unlabeled_part_of_a_batch_as_it_is():
+    plain = uneven(balanced=False)[4]
+    assert all(torch.equal(a, b) for a, b in zip(uneven()[4].unlabeled, plain.unlabeled, strict=True))
+    assert torch.equal(plain.labeled_index, torch.from_numpy(places(0, "labeled", 20, 7, 4)))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_balanced_batches_are_read_ahead_and_divided_as_others_are(workers):
+    here = list(uneven().batches(range(4, 9), CPU))
+    ahead = list(uneven(InFiles).batches(range(4, 9), CPU, workers))
+    assert all(same(a, b) for a, b in zip(here, ahead, strict=True))
+    parts = [uneven(processes=Processes(rank, 2))[4] for rank in range(2)]
+    assert torch.equal(torch.cat([part.labeled[0] for part in parts]), uneven()[4].labeled[0])
+    assert all(torch.equal(part.labels, uneven()[4].labels) for part in parts)
 
 
 def test_labels_and_positions_belong_to_the_examples():

@@ -12,7 +12,7 @@ from semigrad.settings import Execution
 from semigrad.training.plan import describe_plan, duration, measure_step
 from semigrad.training.setup import set_up
 from semigrad.training.training import Step
-from tests.small_runs import Quiet, go, small
+from tests.small_runs import Quiet, go, small, uneven_digits
 
 
 def planned(run, **options):
@@ -44,6 +44,20 @@ def test_visits_are_counted_right(changes):
         assert told == pytest.approx(mean, abs=0.051 if mean < 10 else 0.51)
     spread = set(labeled.values())
     assert max(spread) - min(spread) <= 1  # every example as often as every other
+
+
+def test_visits_of_balanced_batches_are_told_for_the_rarest_class_and_the_most_frequent():
+    run = small(uneven_digits().name, balanced=True, steps=50)
+    setup, lines = planned(run, dataset=uneven_digits())
+    seen = Counter(index for step in range(run.steps) for index in setup.stream[step].labeled_index.tolist())
+    counts = [[seen[place] for place in setup.split.labeled if setup.dataset.labels[place] == c] for c in range(10)]
+    assert [len(of_class) for of_class in counts] == [20, 2, *[4] * 8]
+    common, rare = (sum(of_class) / len(of_class) for of_class in counts[:2])
+    told = re.search(
+        r"of the most frequent class is seen about ([\d.]+) times, each of the rarest about (\d+) times", lines[2]
+    )
+    assert float(told[1]) == pytest.approx(common, abs=0.11)
+    assert float(told[2]) == pytest.approx(rare, abs=1)
 
 
 def test_the_plan_names_everything():

@@ -32,6 +32,7 @@ def model_card(run: Path, model: Classifier) -> str:
         "",
         *_training(record),
         *_figures(result, fitted),
+        *_adjusted(model),
         "",
         "## Use",
         "",
@@ -107,6 +108,17 @@ def _held_out(fitted: Mapping[str, Any]) -> list[str]:
         return []
     lowest = f", the lowest of {len(errors)} methods that were compared" if len(errors) > 1 else ""
     return [f"- error of models of the same settings on labels that were held out of them: {error:.2f} %{lowest}"]
+
+
+def _adjusted(model: Classifier) -> list[str]:
+    """What was done to its answers after training."""
+    if model.form.adjusted is None:
+        return []
+    return [
+        "",
+        "Its logits were adjusted after training to the shares of the classes among the labels: rare classes are "
+        "answered more often than these shares would have it.",
+    ]
 
 
 def _input(model: Classifier) -> str:

@@ -40,6 +40,8 @@ class Options:
     """Steps of every run; none: as many as the time allows, at most 4,000."""
     seed: Whole = 0
     """Seed of the split, the initial weights and every random draw."""
+    balanced: bool = False
+    """Labeled batches hold every class equally often, whatever the shares of the classes among the labels."""
     jobs: Count | None = None
     """Runs at a time, each with one thread; none: as many as there are cores."""
     out: Path | None = None
@@ -58,7 +60,7 @@ def main(words: Sequence[str]) -> int:
     from semigrad.fitting.planning import Wish, keep, plan_for, seconds_of, usual_place
     from semigrad.training.progress import for_this_terminal
 
-    wish = Wish(options.method, seconds_of(options.budget), options.steps, options.seed)
+    wish = Wish(options.method, seconds_of(options.budget), options.steps, options.seed, options.balanced)
     given = {"label": options.label, "image_size": options.image_size}
     look = look_at(options.path, options.seed, **{name: value for name, value in given.items() if value is not None})
     for line in (str(look), *look.notes):

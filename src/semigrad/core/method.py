@@ -20,7 +20,8 @@ Terms = dict[str, Tensor]
 
 Guess = Mapping[str, Any]
 """What `Method.guess` hands to `Method.loss`: "targets" are soft labels (B_u, classes); "weights" say how much each of
-these rows counts (B_u,), 1 where there are none; other keys are private."""
+these rows counts (B_u,), 1 where there are none; "meta step" is what a meta-gradient was taken of, as a value; other
+keys are private."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class Traits:
     guesses: bool = False  # `guess` gives "targets"
     soft_targets: bool = False  # and the loss trains on them as they are, so that they can be adapted
     adapts_targets: bool = False  # and already does so by the meta-gradient
+    meta_gradient: bool = False  # it takes one, and its guess says of what
     student_view: int = 0  # which of `views` the network is trained on towards the targets
     divergence: Divergence = SQUARED_ERROR  # Φ, the loss towards these targets
     mixes_batches: bool = False  # labeled rows with unlabeled ones, one by one

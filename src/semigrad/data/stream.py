@@ -3,14 +3,18 @@
 Each pool is an endless sequence of permutations cut into batches; a batch may span two of them (64 from a pool of 40:
 every example once, 24 twice). There is no state to save, so a run can stop and go on at any step.
 
+Where labeled batches are balanced, the classes are permuted endlessly, and within each class its examples: in the n-th
+permutation of the classes each gives the n-th example of its own sequence. So over any steps the classes come equally
+often, but for what is cut off at the ends, and so do the examples of a class.
+
 Where several processes carry out a run, each reads and augments its own rows of a batch, with the draws that these rows
 have in the whole of it, and is handed the others'."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -34,10 +38,26 @@ def _permutation(seed: int, pool: str, turn: int, size: int) -> np.ndarray:
 
 def places(seed: int, pool: str, size: int, batch: int, step: int) -> np.ndarray:
     """(batch,) places in a pool of `size` examples for this step."""
-    position = np.arange(step * batch, (step + 1) * batch)
+    return _permuted(seed, pool, size, np.arange(step * batch, (step + 1) * batch))
+
+
+def _permuted(seed: int, pool: str, size: int, position: np.ndarray) -> np.ndarray:
+    """What stands at these positions, ascending, of the endless sequence of permutations."""
     turns = range(position[0] // size, position[-1] // size + 1)
     orders = np.concatenate([_permutation(seed, pool, turn, size) for turn in turns])
-    return orders[position - turns[0] * size]
+    found: np.ndarray = orders[position - turns[0] * size]
+    return found
+
+
+def balanced(seed: int, pool: str, classes: Sequence[np.ndarray], batch: int, step: int) -> np.ndarray:
+    """(batch,) members of these classes for this step, all classes equally often."""
+    position = np.arange(step * batch, (step + 1) * batch)
+    turn, chosen = position // len(classes), _permuted(seed, f"classes of {pool}", len(classes), position)
+    found = np.empty(batch, np.int64)
+    for number in np.unique(chosen):
+        rows, members = chosen == number, classes[number]
+        found[rows] = members[_permuted(seed, f"class {number} of {pool}", len(members), turn[rows])]
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +73,14 @@ class Stream:
     seed: int
     corruption: Corruption = Corruption()  # noqa: RUF009 (frozen) - views of feature arrays
     processes: Processes = ALONE
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         asked = dict.fromkeys((*self.labeled_views, *self.views))
         refuse([unknown("view", name, VIEWS) for name in asked if name not in VIEWS])
 
     def __getitem__(self, step: int) -> Batch:
-        labeled = self._positions("labeled", self.split.labeled, self.batch, step)
+        labeled = self._labeled(step)
         unlabeled = self._positions("unlabeled", self.split.unlabeled, self.unlabeled_batch if self.views else 0, step)
         return Batch(
             labeled=self._views("labeled", self.labeled_views, labeled, step),
@@ -68,6 +89,17 @@ class Stream:
             labeled_index=torch.from_numpy(labeled),
             unlabeled_index=torch.from_numpy(unlabeled),
         )
+
+    @cached_property
+    def _by_class(self) -> list[np.ndarray]:
+        """The labeled positions of each class."""
+        labels = self.dataset.labels[self.split.labeled]
+        return [self.split.labeled[labels == number] for number in np.unique(labels)]
+
+    def _labeled(self, step: int) -> np.ndarray:
+        if self.balanced:
+            return balanced(self.seed, "labeled", self._by_class, self.batch, step)
+        return self._positions("labeled", self.split.labeled, self.batch, step)
 
     def _positions(self, name: str, pool: np.ndarray, batch: int, step: int) -> np.ndarray:
         return pool[places(self.seed, name, len(pool), batch, step)] if batch else pool[:0]

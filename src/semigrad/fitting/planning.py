@@ -43,6 +43,7 @@ class Wish:
     budget: float = 600.0  # seconds, for everything
     steps: int | None = None  # None: as many as the time allows
     seed: int = 0
+    balanced: bool = False  # as the setting
 
     @property
     def limit(self) -> float | None:
@@ -68,6 +69,7 @@ class Wish:
             "budget": self.limit,
             "steps": self.steps,
             "seed": self.seed,
+            "balanced": self.balanced or None,  # plans from before there was a choice say nothing of it
         }
 
 
@@ -83,6 +85,7 @@ class Plan:
     jobs: int
     budget: float | None = None  # seconds that were asked for
     begun: bool = False  # earlier, and stopped
+    balanced: bool = False
 
     @property
     def folds(self) -> int:
@@ -91,7 +94,7 @@ class Plan:
     def run(self, method: str, fold: int | None = None) -> Run:
         """A method on all labels, or without those of a fold."""
         held: Layer = {} if fold is None else {"folds": self.folds, "fold": fold}
-        return run_for(self.look, method, self.seed, {"steps": self.steps, **held})
+        return run_for(self.look, method, self.seed, {"steps": self.steps, "balanced": self.balanced, **held})
 
     @property
     def runs(self) -> int:
@@ -126,7 +129,8 @@ def run_for(look: Look, method: str, seed: int, more: Layer) -> Run:
 
 def usual_place(look: Look, wish: Wish) -> Path:
     """runs/fit_NAME, the same for the same wish, also where the data at that path have changed."""
-    asked = {name: value for name, value in wish.description(look).items() if name != "fingerprint"}
+    without = {"fingerprint"} if wish.balanced else {"fingerprint", "balanced"}
+    asked = {name: value for name, value in wish.description(look).items() if name not in without}
     text = json.dumps(asked, sort_keys=True)
     return Path("runs") / f"fit_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -151,7 +155,9 @@ def plan_for(look: Look, wish: Wish, out: Path, jobs: int) -> Plan:
     steps, seconds = written.get("steps"), written.get("seconds")
     if type(steps) is not int or steps < 1 or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise InputError(f"{file} is damaged. Take {file.parent} away to begin anew.")
-    return Plan(look, wish.methods(look), steps, wish.seed, float(seconds), jobs, wish.limit, begun=True)
+    return Plan(
+        look, wish.methods(look), steps, wish.seed, float(seconds), jobs, wish.limit, begun=True, balanced=wish.balanced
+    )
 
 
 def keep(plan: Plan, wish: Wish, out: Path) -> None:
@@ -165,10 +171,10 @@ def make_plan(look: Look, wish: Wish, jobs: int) -> Plan:
     """As many steps as the time allows, between 200 and 4,000; or so many as were asked for."""
     methods = wish.methods(look)
     timed = methods if look.folds else methods[-1:]
-    runs = {method: run_for(look, method, wish.seed, {}) for method in timed}
+    runs = {method: run_for(look, method, wish.seed, {"balanced": wish.balanced}) for method in timed}
     step = seconds_of_all(seconds_of_steps(runs, rounds=5, dataset=look.dataset), look.folds, jobs)
     steps = wish.steps or int(min(max(wish.budget / step, FEWEST_STEPS), MOST_STEPS))
-    return Plan(look, methods, steps, wish.seed, steps * step, jobs, wish.limit)
+    return Plan(look, methods, steps, wish.seed, steps * step, jobs, wish.limit, balanced=wish.balanced)
 
 
 def seconds_of_all(times: Mapping[str, float], folds: int, jobs: int) -> float:

@@ -28,6 +28,8 @@ OF_EVERY_LINE = {"step", "loss", "lr", "seconds"}
 ACCURACY, CONFIDENCE, SHARE = "pseudo_label_accuracy", "pseudo_label_confidence", "pseudo_label_share"
 PSEUDO_LABELS = {ACCURACY: "accuracy", CONFIDENCE: "confidence", SHARE: "share"}
 """Figures of the pseudo-labels in a batch, shares up to 1, and their labels."""
+META_GRADIENT_ERROR = "meta_gradient_error"
+"""How far the meta-gradients that were checked were off, relatively."""
 VALIDATION_ERROR, TEST_ERROR, TRAINING_ERROR = "validation_error", "test_error", "training_error"
 ERRORS = {
     VALIDATION_ERROR: Figure("validation", "validation error"),
@@ -36,7 +38,7 @@ ERRORS = {
 }
 """Errors in per cent, measured on the way."""
 MOST_STEPS = 10**13  # those of a run and of what it prepares
-OWN_NAMES = {*OF_EVERY_LINE, *PSEUDO_LABELS, *ERRORS}
+OWN_NAMES = {*OF_EVERY_LINE, *PSEUDO_LABELS, META_GRADIENT_ERROR, *ERRORS}
 """Names that no term of a method may have."""
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from semigrad.core import Task
+from semigrad.core.adjustment import shift
 from semigrad.core.tensor_files import from_safetensors
 from semigrad.data.columns import Columns
 from semigrad.data.dataset import Dataset
@@ -68,6 +69,7 @@ class Form:
     columns: Columns | None = None  # how rows of a table become features
     held_out: int | None = None  # labels that the temperature is from, or too few for one; None: not written down
     backbone: str | None = None  # the hash of the network below, whose features it takes; see `folder.backbone`
+    adjusted: tuple[float, ...] | None = None  # what each logit is larger by than training left it
 
 
 def load_model(path: Path | str) -> tuple[Network, tuple[str, ...]]:
@@ -170,7 +172,19 @@ def form_of(config: Any, file: str) -> Form:
     backbone = config.get("backbone")
     if backbone is not None and not isinstance(backbone, str):
         raise InputError(f"{file} is damaged: backbone is the hash of a file, or null.")
-    return Form(config["model"], tuple(map(shown, classes)), shape, seen, temperature, columns, held_out, backbone)
+    adjusted = config.get("adjusted")
+    if adjusted is not None and not _is_for_each(adjusted, len(classes)):
+        raise InputError(f"{file} is damaged: adjusted is a list of numbers, one for each class, or null.")
+    return Form(
+        config["model"], tuple(map(shown, classes)), shape, seen, temperature, columns, held_out, backbone,
+        None if adjusted is None else tuple(adjusted),
+    )  # fmt: skip
+
+
+def _is_for_each(given: Any, classes: int) -> bool:
+    """Whether there is a finite number for each class."""
+    numbers = given if isinstance(given, list) else []
+    return len(numbers) == classes and all(type(n) in (int, float) and math.isfinite(n) for n in numbers)
 
 
 def _within(value: Any, most: float) -> bool:
@@ -201,7 +215,8 @@ class Allowance(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def start_from(path: str, net: nn.Module, model: str | None, task: Task) -> None:
-    """Give a network the weights of another run's, which must be alike; `model` is None for the user's own."""
+    """Give a network the weights of another run's, which must be alike, as training left them; `model` is None for the
+    user's own."""
     folder = _finished(path)
     there = load_form(folder.path)
     kind = there.model.get("name") if isinstance(there.model, dict) else None
@@ -217,6 +232,8 @@ def start_from(path: str, net: nn.Module, model: str | None, task: Task) -> None
     ]:
         raise InputError(f"{path} is of another network ({'; '.join(differing)}). Start from one of the same.")
     _load_into(net, _tensors(folder), folder)
+    if there.adjusted is not None:
+        shift(net, [-more for more in there.adjusted])
 
 
 def weights_hash(path: str) -> str:

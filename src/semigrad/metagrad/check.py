@@ -1,4 +1,5 @@
-"""`check_metagrad`: the proof that the meta-gradient of somebody's own network is right."""
+"""`check_metagrad`: the proof that the meta-gradient of somebody's own network is right; `compare`: one meta step of a
+training, taken once more another way."""
 
 from __future__ import annotations
 
@@ -8,18 +9,24 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.profiler import profile
 
 from semigrad.core.passes import synchronize
-from semigrad.metagrad import FiniteDifference, ForwardMode, Lookahead, Mode, Unrolled, pose
+from semigrad.core.split import processes_of
+from semigrad.metagrad import OPERATORS, FiniteDifference, ForwardMode, Lookahead, Mode, Operator, Unrolled, pose
 from semigrad.metagrad.batches import Rows, as_batch
+from semigrad.metagrad.meta_step import MetaStep
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+OF_DIFFERENCES = 0.05
+"""The same for ways that are not exact."""
 LOOKAHEAD_STEP = 1e-4
+INDEPENDENT = (Unrolled(), ForwardMode(fallback=False), FiniteDifference())
+"""What an operator is compared with while training: the first of these that is another and that the network has."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,69 @@ def check_metagrad(net: nn.Module, x: Rows, y: Rows, u: Rows, *, mode: Mode = "e
     return check
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A meta-gradient beside the same taken another way."""
+
+    operator: str
+    other: str
+    error: float  # relative, of ∇ỹ
+    allowed: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.error <= self.allowed
+
+    def __str__(self) -> str:
+        return (
+            f"the meta-gradient by {self.operator} differs from that by {self.other} by {self.error:.1e} of its "
+            f"length, more than {self.allowed:.0e}"
+        )
+
+
+def compare(step: MetaStep) -> Comparison:
+    """A meta step by its operator and by another, on the network as it is. Where they differ by more than they may,
+    both are taken once more in double precision, so that rounding is not called a mistake."""
+    found = _compare(step)
+    if processes_of(step.net).first_says(found.agrees):
+        return found
+    try:
+        return _compare(step.in_double())
+    except (RuntimeError, TypeError):  # a network, or a device, that has no double precision
+        return found
+
+
+def _compare(step: MetaStep) -> Comparison:
+    operator = step.operator
+    try:
+        d = _gradient(step, replace(operator, fallback=False) if isinstance(operator, ForwardMode) else operator)
+    except NotImplementedError:  # training falls back too
+        operator = Unrolled()
+        d = _gradient(step, operator)
+    others = [way for way in INDEPENDENT if not isinstance(operator, type(way))]
+    try:
+        other, exact = others[0], _gradient(step, others[0])
+    except NotImplementedError:
+        other, exact = others[1], _gradient(step, others[1])
+    exactly = all(isinstance(way, Unrolled | ForwardMode) for way in (operator, other))
+    allowed = TOLERANCE.get(_coarsest(step.net), 1e-2) if exactly else OF_DIFFERENCES
+    return Comparison(name_of(operator), name_of(other), _relative(d, exact), allowed)
+
+
+def _gradient(step: MetaStep, operator: Operator) -> Tensor:
+    """d by this operator; of one that has none of its own, from the labels that it gives."""
+    with step.posed() as problem:
+        if isinstance(operator, ForwardMode | Unrolled | FiniteDifference):
+            return operator.gradient(problem)
+        with torch.no_grad():
+            return (problem.predict(problem.parameters) - operator.labels(problem, LOOKAHEAD_STEP)) / LOOKAHEAD_STEP
+
+
+def name_of(operator: Operator) -> str:
+    """The name that a method's field has for it."""
+    return next((name for name, kind in OPERATORS.items() if kind is type(operator)), type(operator).__name__)
+
+
 def _works(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, mode: Mode) -> dict[str, Callable[[], Tensor]]:
     """A plain forward pass of u, and the whole meta step by each operator."""
 
@@ -125,7 +195,7 @@ def _judge(check: Check) -> None:
             f"ForwardMode differs from the double backward by {exact.error:.1e}, more than {allowed:.0e}: some layer "
             "of this network has a derivative of its own that is not that of its function, or is not deterministic."
         )
-    if difference.error > 0.05 or difference.cosine < 0.99:
+    if difference.error > OF_DIFFERENCES or difference.cosine < 0.99:
         warnings.warn(
             f"the finite difference is {100 * difference.error:.1f} % off (cosine {difference.cosine:.3f}) on this "
             "network; "

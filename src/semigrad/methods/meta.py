@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from semigrad.core import Batch, Clock, Guess, Modifier, Traits
 from semigrad.core.divergences import Divergence, Weighted
-from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.metagrad import OPERATORS, Mode, Projection, Scale
+from semigrad.metagrad.meta_step import META_STEP, MetaStep
 from semigrad.settings.fields import NotNegative
 
 
@@ -44,7 +45,7 @@ class Meta(Modifier):
 
     @property
     def traits(self) -> Traits:
-        return replace(self.host.traits, adapts_targets=True)
+        return replace(self.host.traits, adapts_targets=True, meta_gradient=True)
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
         found = super().problems(batch, unlabeled_batch)
@@ -58,14 +59,14 @@ class Meta(Modifier):
     def guess(self, net: nn.Module, memory: nn.Module, batch: Batch, clock: Clock) -> Guess:
         guess = super().guess(net, memory, batch, clock)
         u = batch.unlabeled[self.host.traits.student_view]
+        inner = inner_loss(self.traits.divergence, guess.get("weights"))
+        step = MetaStep(
+            net, batch.labeled[0], batch.labels, u, OPERATORS[self.operator](), clock.lr,
+            {"mode": self.mode, "check": False, "inner": inner, "target": guess["targets"]},
+        )  # fmt: skip
         with clock.masks("meta"):
-            targets = meta_pseudo_labels(
-                net, batch.labeled[0], batch.labels, u,
-                lr=clock.lr, beta=clock.lr if self.beta == "lr" else self.beta, scale=self.scale,
-                operator=OPERATORS[self.operator](), mode=self.mode, project=self.project,
-                inner=inner_loss(self.traits.divergence, guess.get("weights")), target=guess["targets"], check=False,
-            )  # fmt: skip
-        return {**guess, "targets": targets}
+            targets = step.pseudo_labels(clock.lr if self.beta == "lr" else self.beta, self.scale, self.project)
+        return {**guess, "targets": targets, META_STEP: step}
 
 
 def inner_loss(divergence: Divergence, weights: Tensor | None) -> Divergence:

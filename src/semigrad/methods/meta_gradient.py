@@ -42,7 +42,8 @@ from torch.nn import functional as F
 from semigrad.core import Batch, Clock, Guess, Method, Terms, Traits
 from semigrad.core.ops import mix, one_hot, soft_cross_entropy, squared_error
 from semigrad.core.passes import last_layers
-from semigrad.metagrad import OPERATORS, Mode, Projection, Scale, meta_pseudo_labels
+from semigrad.metagrad import OPERATORS, Mode, Projection, Scale
+from semigrad.metagrad.meta_step import META_STEP, MetaStep
 from semigrad.settings import Settings
 from semigrad.settings.fields import Count, NotNegative, Positive, PositiveShare
 
@@ -95,7 +96,7 @@ class MetaGradient(Method):
         return Traits(
             views=("weak", *strong), labeled_views=("weak", "strong") if self.strong_labeled else ("weak",),
             student_view=len(strong), guesses=targets, soft_targets=targets, adapts_targets=True,
-            mixes_batches=self.mixup, more_every=self.meta_every if self.meta else 1,
+            meta_gradient=self.meta, mixes_batches=self.mixup, more_every=self.meta_every if self.meta else 1,
         )  # fmt: skip
 
     def problems(self, batch: int, unlabeled_batch: int) -> list[str]:
@@ -121,13 +122,13 @@ class MetaGradient(Method):
         beta = (clock.lr if self.beta == "lr" else self.beta) if adapts else 0.0
         rows = math.ceil(self.meta_labeled * len(x))
         parameters = None if self.meta_layers == "all" else last_layers(net, self.meta_layers)
+        step = MetaStep(
+            net, x[:rows], batch.labels[:rows], u, OPERATORS[self.operator](), clock.lr,
+            {"mode": self.mode, "check": False, "parameters": parameters},
+        )  # fmt: skip
         with clock.masks("meta"):
-            targets = meta_pseudo_labels(
-                net, x[:rows], batch.labels[:rows], u,
-                lr=clock.lr, beta=beta, scale=self.scale, operator=OPERATORS[self.operator](), mode=self.mode,
-                project=self.project, check=False, parameters=parameters,
-            )  # fmt: skip
-        return {"targets": targets}
+            targets = step.pseudo_labels(beta, self.scale, self.project)
+        return {"targets": targets, META_STEP: step} if self.meta else {"targets": targets}
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x, *_), as_it_is, u, y = batch.labeled, batch.labeled[-1], batch.unlabeled[0], batch.labels

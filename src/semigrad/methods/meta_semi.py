@@ -30,6 +30,7 @@ from semigrad.core.divergences import CROSS_ENTROPY
 from semigrad.core.ops import average_into
 from semigrad.core.passes import eval_mode
 from semigrad.metagrad import ForwardMode, pose
+from semigrad.metagrad.meta_step import META_STEP, MetaStep
 from semigrad.settings.fields import NotNegative, Positive
 
 
@@ -58,6 +59,7 @@ class MetaSemi(Method):
             guesses=True,
             soft_targets=True,
             divergence=CROSS_ENTROPY,
+            meta_gradient=True,
             answers="running average of the weights (teacher)",
         )
 
@@ -72,13 +74,14 @@ class MetaSemi(Method):
             targets = teacher(other).softmax(1)
         with clock.masks("weights"), pose(net, batch.labeled[0], batch.labels, u, check=False) as problem:
             p, twice = ForwardMode().labels_and_gradient(problem)  # f(u; θ) and 2 J g
+        step = MetaStep(net, batch.labeled[0], batch.labels, u, ForwardMode(), clock.lr, {"check": False})
         pull = targets / p.clamp(min=torch.finfo(p.dtype).tiny)  # −∂ℓ/∂p
         products = -(pull * twice / 2).sum(1)  # ⟨g, ∇ℓ_j⟩
         if self.rule == "sign":
-            return {"targets": targets, "weights": (products > 0).to(p)}
+            return {"targets": targets, "weights": (products > 0).to(p), META_STEP: step}
         helpful = products.clamp(min=0)
         share = helpful / helpful.sum().clamp(min=torch.finfo(p.dtype).tiny)
-        return {"targets": targets, "weights": len(share) * share}  # the mean over rows makes it Σ w ℓ
+        return {"targets": targets, "weights": len(share) * share, META_STEP: step}  # the mean over rows makes it Σ w ℓ
 
     def loss(self, net: nn.Module, memory: nn.Module, batch: Batch, guess: Guess, clock: Clock) -> Terms:
         (x,), u = batch.labeled, batch.unlabeled[self.traits.student_view]

@@ -52,6 +52,7 @@ NotNegative = Annotated[float, Range("finite and not negative", lambda value: 0 
 LARGEST = Range("at most 10^30", lambda value: not value > 1e30)  # single precision ends at 10^38
 Rate = Annotated[Positive, LARGEST]
 Decay = Annotated[NotNegative, LARGEST]
+Strength = Annotated[NotNegative, LARGEST]
 Share = Annotated[float, Range("between 0 and 1", lambda value: 0 <= value <= 1)]
 PositiveShare = Annotated[float, Range("above 0 and at most 1", lambda value: 0 < value <= 1)]
 ImageSide = Annotated[int, Range("at least 8", lambda value: value >= 8)]

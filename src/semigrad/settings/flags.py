@@ -15,6 +15,7 @@ from semigrad.settings.fields import (
     Rate,
     Share,
     ShareBelowOne,
+    Strength,
     Whole,
 )
 from semigrad.settings.settings import OptimizerName, Precision, ScheduleName, WarmupShape
@@ -45,7 +46,9 @@ class Flags(TypedDict, total=False):
     decay: Positive
     rate_ahead: Whole
     average: ShareBelowOne
+    adjust: Strength
     include_labeled: bool
+    balanced: bool
     classes: tuple[str, ...]
     unlabeled: Count | None
     mismatch: Share

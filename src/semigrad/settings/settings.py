@@ -16,6 +16,7 @@ from semigrad.settings.fields import (
     Rate,
     Share,
     ShareBelowOne,
+    Strength,
     Threads,
     Whole,
     Workers,
@@ -82,8 +83,13 @@ class Settings:
     """Steps by which the learning rate is ahead of its schedule: code that counts before it looks is ahead by 1."""
     average: ShareBelowOne = 0.0
     """Decay of a running average of the weights that answers instead of the last ones; 0: none."""
+    adjust: Strength = 0.0
+    """Logit adjustment after training: so many times the logarithm of each class's share among the labels is taken off
+    its logit. 1: answers as if all classes were equally common; 0: as the labels are divided."""
     include_labeled: bool = False
     """Put the labeled examples into the unlabeled pool too."""
+    balanced: bool = False
+    """Labeled batches hold every class equally often, whatever the shares of the classes among the labels."""
     classes: tuple[str, ...] = ()
     """The classes to tell apart, where not all; the others can only be in the unlabeled pool."""
     unlabeled: Count | None = None
@@ -159,6 +165,11 @@ class Settings:
                 not self.validate_every or self.validation or self.folds,
                 "validate_every needs a validation part: give validation too.",
             ),
+            (
+                not (self.adjust and self.balanced),
+                "balanced trains as if all classes were equally common, and adjust corrects a network that was not: "
+                "with both, rare classes would be overdone. Give one of them.",
+            ),
             (self.folds != 1, "One fold would hold all labels out: use 2 or more, or 0 for none."),
             (
                 self.fold < max(self.folds, 1),
@@ -195,6 +206,9 @@ class Execution:
     """Steps between checkpoints; more where writing would take over 2 % of the time."""
     log_every: Count | None = None
     """Steps between lines of metrics.jsonl; None: 200 lines in all."""
+    check_every: Whole = 0
+    """Steps from one check of the meta-gradient to the next: it is taken once more by another way, and training stops
+    where they differ. Changes no bit; 0: never."""
     checkpoint_activations: bool = False
     """Compute what lies between the network's layers again on the way back instead of keeping it: less memory, more
     time, the same weights to the bit."""

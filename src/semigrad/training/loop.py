@@ -269,6 +269,7 @@ def finish(training: Training, folder: RunFolder) -> None:
     more: dict[str, Any] = {"seen": setup.dataset.seen, "temperature": training.temperature(net)}
     more["held_out"] = len(setup.split.validation)
     more |= {} if columns is None else {"columns": columns.to_dict()}
+    more |= {} if training.adjustment is None else {"adjusted": training.adjustment}
     first = setup.processes.first
     if (backbone := setup.dataset.backbone) is not None and not run.folds:  # models of folds are for comparison alone
         more["backbone"] = sha256(backbone)

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -36,10 +37,10 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
         *run.method.cautions(run),
         *economy_cautions(run, setup),
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
-        f"{_plural(run.steps, 'step')}: each labeled example is seen "
-        f"{_visits(run.steps * run.batch, len(split.labeled))}, {rest}.",
+        f"{_plural(run.steps, 'step')}: {_visits_of_labeled(run, setup)}, {rest}.",
         *([] if run.method.schedule(0, run.steps) is None else ["The learning rate follows the method's own cycles."]),
         *([f"Before them, {_plural(prologue, 'step')} to prepare."] if prologue else []),
+        *([f"After them, logits are adjusted by {run.adjust:g} to the shares of the classes."] if run.adjust else []),
         *describe_cost(run, setup, step),
     ]
 
@@ -105,7 +106,19 @@ def _seconds(work: Callable[[], None], setup: Setup) -> float:
     return min(times)
 
 
-def _visits(seen: int, examples: int) -> str:
+def _visits_of_labeled(run: Run, setup: Setup) -> str:
+    seen = run.steps * run.batch
+    if not run.balanced:
+        return f"each labeled example is seen {_visits(seen, len(setup.split.labeled))}"
+    counts = np.bincount(setup.dataset.labels[setup.split.labeled])
+    common, rare = (_visits(seen / len(counts), int(count)) for count in (counts.max(), counts.min()))
+    return (
+        "labeled batches hold every class equally often, so that each labeled example of the most frequent class is "
+        f"seen {common}, each of the rarest {rare}"
+    )
+
+
+def _visits(seen: float, examples: int) -> str:
     times = seen / examples
     return f"about {times:,.0f} times" if times >= 10 else f"about {times:.1f} times"
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from semigrad.augment import Corruption
 from semigrad.core import CPU, Task, derive_seed, random_state_kept, seed_network
+from semigrad.core.adjustment import check_adjustable
 from semigrad.core.economy import AS_IT_IS, Economy, economize
 from semigrad.core.processes import ALONE, Processes
 from semigrad.core.split import split as split_rows
@@ -88,6 +89,8 @@ def set_up(
     device = collect(found, lambda: pick_device(device_name))
     found += precision_problems(run.precision, device) if device else []
     found += compile_problems(run, execution, processes)
+    if execution.check_every and not run.method.traits.meta_gradient:
+        found.append(f"check_every checks the meta-gradient, and {run.method_name} takes none here. Leave it out.")
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
     found += other_data(run, dataset)
     if data is None:
@@ -172,10 +175,13 @@ def build(
 
     task = describe(dataset, split, fresh)
     net, memory = initialize(run, task, network, weights, at_work)
+    if run.adjust:
+        check_adjustable(net, task.shape, len(task.classes))
     traits = run.method.traits
     stream = Stream(
         dataset, split, traits.views, traits.labeled_views, run.batch, run.unlabeled_rows, run.seed,
         Corruption(run.feature_noise, run.feature_dropout, run.feature_mask), processes,
+        run.balanced,
     )  # fmt: skip
     own = None if network is None else type(network).__qualname__
     start = None if run.start_from is None else weights_hash(run.start_from)

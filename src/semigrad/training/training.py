@@ -12,12 +12,23 @@ import torch
 from torch import nn
 
 from semigrad.core import Batch, Clock, Guess, Method, Terms, derive_seed, random_state_kept, seed_network
+from semigrad.core.adjustment import adjusted, adjustment
 from semigrad.core.ops import average_into
 from semigrad.core.split import used_whole
 from semigrad.errors import InputError
 from semigrad.folder import checkpoint
 from semigrad.folder.keeping import Keeper
-from semigrad.folder.metrics import OWN_NAMES, TEST_ERROR, TRAINING_ERROR, VALIDATION_ERROR, Line, Metrics
+from semigrad.folder.metrics import (
+    META_GRADIENT_ERROR,
+    OWN_NAMES,
+    TEST_ERROR,
+    TRAINING_ERROR,
+    VALIDATION_ERROR,
+    Line,
+    Metrics,
+)
+from semigrad.metagrad.check import Comparison, compare
+from semigrad.metagrad.meta_step import META_STEP
 from semigrad.run import Run
 from semigrad.settings import Execution
 from semigrad.training.evaluate import (
@@ -122,6 +133,7 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         try:
             terms, guess = self.step(batch, clock)
+            self.check(guess)
         except Exception as error:
             self.look()  # weights that an earlier step broke would be the reason
             if isinstance(error, FloatingPointError):
@@ -144,6 +156,16 @@ class Training:
             if self.average is not None:
                 average_into(self.average, self.step.net, min(run.average, 1 - 1 / (self.done + 1)))
         return figures
+
+    def check(self, guess: Guess) -> None:
+        """Take the meta-gradient of this step another way too, where that is due: where they differ, the run ends."""
+        every, step = self.execution.check_every, guess.get(META_STEP)
+        if step is None or not every or self.done % every:
+            return
+        compared = compare(step)
+        if self.setup.processes.first_says(not compared.agrees):
+            raise self.differs(compared)
+        self.metrics.add({META_GRADIENT_ERROR: compared.error})
 
     def look(self) -> None:
         """Read the figures of the steps since the last look; the first loss that is not finite ends the run."""
@@ -181,7 +203,12 @@ class Training:
         return errors
 
     def answering(self) -> nn.Module:
-        """Who answers: the method's choice, or the running average of the weights."""
+        """Who answers: the method's choice, or the running average of the weights; adjusted where the run says so."""
+        trained = self.trained()
+        return trained if self.adjustment is None else adjusted(trained, self.adjustment)
+
+    def trained(self) -> nn.Module:
+        """The same as training left it."""
         if self.average is not None:
             return self.average
         steps = range(self.run.steps, 2 * self.run.steps)
@@ -189,11 +216,16 @@ class Training:
         return self.run.method.predictor(self.step.net, self.step.memory, fresh)
 
     @property
+    def adjustment(self) -> tuple[float, ...] | None:
+        """What each logit of who answers is larger by than training left it."""
+        return adjustment(self.setup.task.marginal, self.run.adjust) if self.run.adjust else None
+
+    @property
     def who_answers(self) -> str:
         """The same in words."""
-        if self.average is not None:
-            return "average of the weights"
-        return self.run.method.traits.answers or "weights of the last step"
+        usual = self.run.method.traits.answers or "weights of the last step"
+        answers = usual if self.average is None else "average of the weights"
+        return f"{answers}, logits adjusted by {self.run.adjust:g}" if self.run.adjust else answers
 
     def test(self, net: nn.Module) -> Evaluation:
         return measure_test(net, self.setup.dataset, self.setup.device, self.execution.workers)
@@ -245,6 +277,14 @@ class Training:
             self.scaler.load_state_dict(state["scaler"])
         self.metrics.load_state(state["metrics"])
         self.done, self.seconds = state["done"], state["seconds"]
+
+    def differs(self, compared: Comparison) -> InputError:
+        advice = (
+            "Some layer declares a derivative that is not that of its function, or is not deterministic; of "
+            "finite-difference and lookahead, the network may also be too rough for them."
+        )
+        sentences = [f"Step {self.done}: {compared}.", self.keeper.last_good, advice]
+        return InputError(" ".join(filter(None, sentences)))
 
     def not_finite(self, step: int, what: str) -> InputError:
         advice = "A smaller learning rate, a warm-up or a smaller weight of the unlabeled term usually helps."
