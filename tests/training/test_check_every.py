@@ -183,5 +183,5 @@ def test_methods_without_a_meta_gradient_refuse(method, tmp_path):
 @pytest.mark.parametrize("value", [-1, 0.5, float("nan"), "often", True])
 def test_odd_numbers_are_one_sentence(value, tmp_path):
     with pytest.raises(InputError, match=r"check_every (takes a whole number|must be at least 0); given: ") as caught:
-        go(small(), tmp_path / "run", execution=checking(value))
+        go(small(method="fixmatch"), tmp_path / "run", execution=checking(value))
     assert len(caught.value.problems) == 1

@@ -89,7 +89,7 @@ def set_up(
     device = collect(found, lambda: pick_device(device_name))
     found += precision_problems(run.precision, device) if device else []
     found += compile_problems(run, execution, processes)
-    if execution.check_every and not run.method.traits.meta_gradient:
+    if execution.check_every and not (problems or run.method.traits.meta_gradient):
         found.append(f"check_every checks the meta-gradient, and {run.method_name} takes none here. Leave it out.")
     data = collect(found, lambda: open_data(run.data, run)) if dataset is None else dataset
     found += other_data(run, dataset)
