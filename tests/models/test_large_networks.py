@@ -73,9 +73,7 @@ def test_a_signal_to_the_whole_group_saves_a_streamed_run(real_data, tmp_path):
     assert process.returncode == 143, told
     assert "Traceback" not in told
     (step,) = re.findall(r"Stopped at step ([\d,]+)", told)
-    newest = max(
-        (tmp_path / "run" / "checkpoints").glob("*.pt")
-    )  # quick machines have an earlier one too
+    newest = max((tmp_path / "run" / "checkpoints").glob("*.pt"))  # quick machines have an earlier one too
     assert int(newest.name.partition("-")[0]) == int(step.replace(",", ""))
 
 
