@@ -82,7 +82,8 @@ def _balance(subject: Subject) -> list[Finding]:
                 "uneven", "look", len(counts),
                 f"Labels are uneven: {most:,} of {order[-1]!r}, {least:,} of {order[0]!r}.",
                 "Label more of the rare classes, or train with --balanced. If they are as rare in what is to be "
-                "classified, look at the error of each class and not at the mean alone.", [f"{name}: {named[name]:,}" for name in order],
+                "classified, look at the error of each class and not at the mean alone.",
+                [f"{name}: {named[name]:,}" for name in order],
             )
         )  # fmt: skip
     return found
