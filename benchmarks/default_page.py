@@ -91,8 +91,8 @@ def defaults(known: Measured, places: list[Place], rows: list[str], part: Part) 
     return [
         *lines,
         "",
-        "\\* the default was chosen by errors of this task among others, on examples that were held out or not told; the "
-        "rest confirm it. Best other: the lowest difference of the other methods, some with fewer seeds; nobody knows it "
+        "\\* the default was chosen by errors of this task among others, on examples held out or not told; the rest "
+        "confirm it. Best other: the lowest difference of the other methods, some with fewer seeds; nobody knows it "
         "beforehand. Seconds are "
         f"medians of a run beside another one, two at a time on two cores{others_too if part == 'test' else ''}.",
     ]
