@@ -69,10 +69,8 @@ class Options:
 
 
 def main(options: Options) -> int:
-    runs, known = dict(wanted(options)), read(options.part)
-    by_key = {each["key"]: each for each in known.values() if each["key"]}
-    by_key |= on_record(runs) if options.part == "test" else {}
-    known |= {cell: by_key[key] for cell, run in runs.items() if (key := key_of(cell, run)) in by_key}
+    runs = dict(wanted(options))
+    known = at_hand(options)
     missing = {cell: run for cell, run in runs.items() if known.get(cell, {}).get("key") != key_of(cell, run)}
     cells = defaultdict(list)  # rows that are the same run: the default, and the method that it is
     for cell, run in missing.items():
@@ -96,6 +94,20 @@ def main(options: Options) -> int:
     page.write_text(markdown(options.part, known), encoding="utf-8")
     print(page)
     return 0
+
+
+def at_hand(options: Options) -> Measured:
+    """What is on record. Of the tasks that are asked for all rows, those too that were made under another name or for
+    another table, and nothing that was made when a task was otherwise."""
+    rest = Options(tasks=options.tasks, part=options.part, out=options.out)
+    every = dict(wanted(rest)) | dict(wanted(options))
+    keys = {cell: key_of(cell, run) for cell, run in every.items()}
+    measured = read(options.part)
+    by_key = {each["key"]: each for each in measured.values() if each["key"]}
+    if options.part == "test":
+        by_key = on_record(every) | by_key
+    own = {cell: by_key[key] for cell, key in keys.items() if key in by_key}
+    return {cell: each for cell, each in measured.items() if each["key"] is None or cell not in keys} | own
 
 
 def error_on(part: Part, path: Path, result: Mapping[str, Any]) -> float:

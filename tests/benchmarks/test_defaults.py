@@ -10,10 +10,10 @@ import pytest
 from benchmarks.default_page import counts, markdown
 from benchmarks.default_records import RECORDS, Cell, Measured, gain, read, verdict, write
 from benchmarks.default_tasks import BASELINE, BUDGETS, DEFAULT, ROWS, TASKS
-from benchmarks.defaults import REPRODUCED, Options, error_on, key_of, on_record, wanted
+from benchmarks.defaults import REPRODUCED, Options, at_hand, error_on, key_of, on_record, wanted
 from sklearn.datasets import load_wine
 
-from semigrad import load, train
+from semigrad import configure, load, train
 from semigrad.folder.saved import load_origin
 from semigrad.methods import Supervised
 
@@ -36,6 +36,30 @@ def test_rows_of_a_task_differ_in_their_method_alone(tmp_path):
         assert dataclasses.replace(run, method=baseline.method) == baseline
         assert run.validation == 0
     assert {type(run.method) for cell, run in runs.items() if cell.row == BASELINE} == {Supervised}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", TASKS)
+def test_one_budget_is_what_a_user_gets(name, real_data, tmp_path):
+    task = TASKS[name]
+    assert configure(task.data(tmp_path), **task.settings).steps in task.steps
+
+
+def test_what_was_measured_of_a_task_that_has_changed_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setitem(RECORDS, "pool", tmp_path / "pool.json")
+    options = Options(tasks=("wine",), rows=(BASELINE, "fixmatch"), seeds=1, part="pool", out=tmp_path)
+    (own, named) = (
+        {cell: key_of(cell, run) for cell, run in wanted(options) if cell.row == row and cell.budget == "short"}
+        for row in (BASELINE, "fixmatch")
+    )
+    ((baseline, key), (fixmatch, its)) = (*own.items(), *named.items())
+    published = dataclasses.replace(fixmatch, row="fixmatch 0.95")  # the same run by another name
+    there = {"error": 1.0, "seconds": 1.0}
+    write("pool", {baseline: {"key": "of other steps", **there}, published: {"key": its, **there}})
+    found = at_hand(options)
+    assert baseline not in found
+    assert found[fixmatch] == found[published] == {"key": its, **there}
+    assert key != "of other steps"
 
 
 def test_validation_has_seeds_of_its_own_and_holds_labels_out(tmp_path):

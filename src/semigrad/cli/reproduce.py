@@ -25,8 +25,8 @@ from semigrad.settings.settings import GPUName
 @dataclass(frozen=True)
 class Options:
     """Compute a table or figure of the paper again: table1 to table5, figure-accuracy, figure-labels, figure-features,
-    and beyond the paper ablation-beta, ablation-operator, ablation-cheaper, meta-plugin, realistic. Runs on record are
-    not computed again, and an interrupted reproduction goes on where it stopped."""
+    and beyond the paper ablation-beta, ablation-operator, ablation-cheaper, ablation-steps, meta-plugin, realistic.
+    Runs on record are not computed again, and an interrupted reproduction goes on where it stopped."""
 
     name: Annotated[str, POSITIONAL]
     """Which one."""

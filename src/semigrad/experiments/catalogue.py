@@ -10,7 +10,7 @@ from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_n
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
 from semigrad.experiments.scales import laptop, overnight, paper, smoke
-from semigrad.experiments.scales.miniature import META_MATCH, NO_META_STEP, STRONG
+from semigrad.experiments.scales.miniature import META_MATCH, NO_META_STEP, STRONG, steps_of
 from semigrad.settings.recipes import Layer
 
 _MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "overnight": overnight, "paper": paper}
@@ -207,6 +207,24 @@ ABLATION_CHEAPER = Experiment(
     beyond=True,
 )
 
+ABLATION_STEPS = Experiment(
+    name="ablation-steps",
+    title="Meta-learning and mixup, each on and off, in shorter and longer training",
+    claim="Beyond the paper: what is gained over labels alone depends on how long all rows are trained.",
+    kind="table",
+    rows=rows_of(published.TABLE4),
+    published=by_name(
+        {
+            (row, replace(column, condition=steps_of(400_000))): figure
+            for (row, column), figure in published.TABLE4.items()
+            if column == CIFAR10
+        }
+    ),
+    plans=_plans("ablation_steps"),
+    contrasts=TABLE4.contrasts[:5],
+    beyond=True,
+)
+
 _HOSTS = {
     "MixMatch": "mixmatch",
     "ReMixMatch": "remixmatch",
@@ -248,6 +266,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: _with_notes(experiment)
     for experiment in (
         TABLE1, TABLE2, TABLE3, TABLE4, TABLE5, FIGURE_ACCURACY, FIGURE_LABELS, FIGURE_FEATURES,
-        ABLATION_BETA, ABLATION_OPERATOR, ABLATION_CHEAPER, META_PLUGIN, REALISTIC,
+        ABLATION_BETA, ABLATION_OPERATOR, ABLATION_CHEAPER, ABLATION_STEPS, META_PLUGIN,
+        REALISTIC,
     )
 }  # fmt: skip

@@ -19,6 +19,7 @@ from semigrad.experiments.scales.miniature import (
     digits,
     grid,
     hosts_with_and_without_meta,
+    over_steps,
     variants,
     with_and_without_mixup,
 )
@@ -88,6 +89,11 @@ def figure_features() -> Plan:
 def ablation(named: dict[str, Layer]) -> Plan:
     """Variants of the method by their fields."""
     return Plan.of(SEEDS, variants(named, digits(LAPTOP_DIGITS, 40), TUNED), (_DIGITS_NOTE,))
+
+
+def ablation_steps() -> Plan:
+    runs = over_steps(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), (200, 800, 3200), TUNED)
+    return Plan.of(SEEDS, runs, (_DIGITS_NOTE,))
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:

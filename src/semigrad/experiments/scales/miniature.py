@@ -85,6 +85,23 @@ def variants(named: Mapping[str, Layer], columns: Mapping[Column, Layer], chosen
     return runs
 
 
+def over_steps(
+    rows: Iterable[str], columns: Mapping[Column, Layer], steps: Iterable[int], chosen: Chosen = UNCHOSEN
+) -> Runs:
+    """Every row on every data set, trained for so many steps."""
+    longer: dict[Column, Layer] = {
+        replace(column, condition=steps_of(count)): {**layer, "steps": count}
+        for column, layer in columns.items()
+        for count in steps
+    }
+    return grid(rows, longer, chosen)
+
+
+def steps_of(count: int) -> str:
+    """The condition of a column whose runs are so long."""
+    return f"{count} steps"
+
+
 def with_and_without_mixup(rows: Iterable[str], columns: Mapping[Column, Layer], chosen: Chosen = UNCHOSEN) -> Runs:
     """Each row twice on every data set."""
     runs: Runs = {}

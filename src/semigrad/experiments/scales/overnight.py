@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from semigrad.experiments.experiment import Column, Plan, Runs
 from semigrad.experiments.published import (
     BOTH,
@@ -24,10 +26,12 @@ from semigrad.experiments.scales.miniature import (
     RAMP,
     STRONG,
     hosts_with_and_without_meta,
+    over_steps,
+    steps_of,
     variants,
     with_and_without_mixup,
 )
-from semigrad.experiments.scales.natural import LOOKS, SMALL_NOTE, TINY, TINY_NOTE, fields_for, images, rows_on
+from semigrad.experiments.scales.natural import BUDGETS, LOOKS, SMALL_NOTE, TINY, TINY_NOTE, fields_for, images, rows_on
 from semigrad.settings.recipes import Layer
 
 SEEDS = 3
@@ -97,6 +101,14 @@ def figure_features() -> Plan:
 def ablation(named: dict[str, Layer]) -> Plan:
     """Variants of the method by their fields."""
     return Plan.of(SEEDS, variants(named, images(SVHN), fields_for(SVHN.data)), (SMALL_NOTE,))
+
+
+def ablation_steps() -> Plan:
+    """CIFAR-10, where labeled-only still errs on its own labels after the steps of the other tables."""
+    usual = BUDGETS[CIFAR10.data]
+    longest = 4 * usual
+    runs = over_steps(rows_of(TABLE4), images(CIFAR10), (usual // 4, usual, longest), fields_for(CIFAR10.data))
+    return Plan.of(SEEDS, runs, (SMALL_NOTE,), fewer_seeds={replace(CIFAR10, condition=steps_of(longest)): ONE_SEED})
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:

@@ -6,11 +6,13 @@ What an original does not publish for a row or a data set is composed from the n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from semigrad.experiments import published
-from semigrad.experiments.experiment import Column, Plan, Runs
+from semigrad.experiments.experiment import Column, Plan, Runs, make_run
 from semigrad.experiments.published import CIFAR10, FULLY_SUPERVISED, IMAGE_SETS, LABELED_ONLY, OURS, SVHN
+from semigrad.experiments.scales.miniature import steps_of
 from semigrad.experiments.scales.sources import data, source
 from semigrad.settings.recipes import RECIPES, Layer
 
@@ -159,6 +161,18 @@ def ablation(row: str, column: Column) -> Layer:
         return labeled_only(column)
     off = {published.META: {"mixup": False}, published.MIXUP: {"meta": False}, published.BOTH: {}}
     return ours(column, **off[row])
+
+
+def ablation_steps() -> Plan:
+    """A quarter of the paper's steps and all of them; warm-up, ramp and milestones are shares of a run."""
+    whole = make_run(labeled_only(CIFAR10), 0).steps
+    runs: Runs = {
+        (row, replace(column, condition=steps_of(count))): {**ablation(row, column), "steps": count}
+        for row, column in published.TABLE4
+        if column == CIFAR10
+        for count in (whole // 4, whole)
+    }
+    return Plan.of(SEEDS, runs)
 
 
 def table5() -> Plan:

@@ -8,6 +8,7 @@ from semigrad.experiments.scales.miniature import (
     digits,
     grid,
     hosts_with_and_without_meta,
+    over_steps,
     variants,
     with_and_without_mixup,
 )
@@ -56,6 +57,10 @@ def figure_features() -> Plan:
 
 def ablation(named: dict[str, Layer]) -> Plan:
     return Plan.of(SEEDS, variants(named, digits(SMOKE, 20)), NOTES)
+
+
+def ablation_steps() -> Plan:
+    return Plan.of(1, over_steps(rows_of(TABLE4), digits(SMOKE, 20), (2, 3)), NOTES)
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:
