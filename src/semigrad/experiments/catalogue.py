@@ -10,7 +10,7 @@ from semigrad.experiments.experiment import Experiment, Place, Plan, Scale, by_n
 from semigrad.experiments.published import CIFAR10, IMAGE_SETS, LABELED_ONLY, OURS, SVHN, rows_of
 from semigrad.experiments.realistic import REALISTIC
 from semigrad.experiments.scales import laptop, overnight, paper, smoke
-from semigrad.experiments.scales.miniature import META_MATCH, NO_META_STEP, STRONG, steps_of
+from semigrad.experiments.scales.miniature import FIXMATCH, META_MATCH, NO_META_STEP, STRONG, steps_of
 from semigrad.settings.recipes import Layer
 
 _MODULES: dict[Scale, ModuleType] = {"smoke": smoke, "laptop": laptop, "overnight": overnight, "paper": paper}
@@ -221,7 +221,7 @@ ABLATION_STEPS = Experiment(
         }
     ),
     plans=_plans("ablation_steps"),
-    contrasts=TABLE4.contrasts[:5],
+    contrasts=(*TABLE4.contrasts[:5], (FIXMATCH, LABELED_ONLY)),
     beyond=True,
 )
 

@@ -107,8 +107,10 @@ def ablation_steps() -> Plan:
     """CIFAR-10, where labeled-only still errs on its own labels after the steps of the other tables."""
     usual = BUDGETS[CIFAR10.data]
     longest = 4 * usual
-    runs = over_steps(rows_of(TABLE4), images(CIFAR10), (usual // 4, usual, longest), fields_for(CIFAR10.data))
-    return Plan.of(SEEDS, runs, (SMALL_NOTE,), fewer_seeds={replace(CIFAR10, condition=steps_of(longest)): ONE_SEED})
+    rows = (*rows_of(TABLE4), FIXMATCH)
+    runs = over_steps(rows, images(CIFAR10), (usual // 4, usual, longest), fields_for(CIFAR10.data))
+    fewer = {replace(CIFAR10, condition=steps_of(longest)): ONE_SEED}
+    return Plan.of(SEEDS, runs, (SMALL_NOTE, _FIXMATCH_NOTE), fewer_seeds=fewer)
 
 
 def meta_plugin(hosts: dict[str, str], rows: tuple[str, str]) -> Plan:
