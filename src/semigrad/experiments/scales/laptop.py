@@ -92,7 +92,7 @@ def ablation(named: dict[str, Layer]) -> Plan:
 
 
 def ablation_steps() -> Plan:
-    runs = over_steps(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), (200, 800, 3200), TUNED)
+    runs = over_steps(rows_of(TABLE4), digits(LAPTOP_DIGITS, 40), (200, 800), TUNED)
     return Plan.of(SEEDS, runs, (_DIGITS_NOTE,))
 
 
