@@ -117,6 +117,12 @@ def test_what_goes_beyond_the_paper_is_marked_and_says_so():
     assert {name for name in EXPERIMENTS if "Beyond the paper" in EXPERIMENTS[name].claim} == beyond
 
 
+def test_the_manual_names_every_experiment():
+    first = (Path(__file__).parents[2] / "docs" / "reproducing.md").read_text("utf-8").partition("```")[0]
+    spelled_out = {f"table{number}" for number in (2, 3, 4)}  # table1 to table5
+    assert all(f"`{name}`" in first for name in EXPERIMENTS.keys() - spelled_out)
+
+
 def test_every_printed_figure_has_a_run_at_the_scale_of_the_paper():
     beyond = {"table2": {("fastSWA", "CIFAR-100@6000"), ("fastSWA", "CIFAR-100@8000")}}  # to compare ours with
     for name in TABLES:

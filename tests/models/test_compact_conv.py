@@ -11,7 +11,8 @@ from semigrad.folder.saved import load_model
 from semigrad.metagrad.check import check_metagrad
 from semigrad.models import CompactConv
 from semigrad.models.compact_conv import SMALLEST_EIGENVALUE, whitening_filters
-from tests.small_runs import go, small
+from semigrad.training.setup import set_up
+from tests.small_runs import digits, go, small
 
 
 def natural(count=200, channels=3, size=12):
@@ -55,6 +56,27 @@ def test_the_first_layer_is_that_of_the_data_and_is_not_trained(make_task):
     assert torch.allclose(first.filters, whitening_filters(net.normalize(images), 3, 2, 6))
     assert [name for name, _ in first.named_parameters()] == ["bias"]
     assert not torch.equal(first.filters, CompactConv().build(make_task((3, 12, 12))).body[0].filters)
+
+
+def test_the_first_layer_sees_images_that_are_trained_on_and_no_labels():
+    """Neither test images nor those held out, and of labels only those that were asked for."""
+    run, data = small(model={"name": "compact-conv", "widths": [4, 8]}, validation=100), digits()
+    whole = set_up(run, "cpu", data)
+    split, first = whole.split, whole.net.body[0].filters
+
+    def with_other_images(positions):
+        pixels = data.train.values.clone()
+        pixels[positions] = 255 - pixels[positions]
+        return replace(data, train=replace(data.train, values=pixels))
+
+    unseen = with_other_images(split.validation)
+    unseen = replace(unseen, test=replace(data.test, values=255 - data.test.values))
+    hidden = data.labels.copy()
+    hidden[split.unlabeled] = -1
+    assert torch.equal(set_up(run, "cpu", unseen).net.body[0].filters, first)
+    assert torch.equal(set_up(run, "cpu", replace(data, labels=hidden)).net.body[0].filters, first)
+    for seen in (split.labeled, split.unlabeled):
+        assert not torch.equal(set_up(run, "cpu", with_other_images(seen)).net.body[0].filters, first)
 
 
 def test_a_convolution_starts_by_handing_on_what_it_is_given(make_task):
