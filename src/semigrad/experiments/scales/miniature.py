@@ -14,7 +14,7 @@ from semigrad.settings.recipes import Layer
 
 STRONG = "Labeled-Only (strong)"
 NO_META_STEP, RAMP = "Meta + Mix-Up (beta 0)", "Meta + Mix-Up (ramp)"
-MIXMATCH, FIXMATCH, META_MATCH = "MixMatch", "FixMatch", "Meta-Match"
+MIXMATCH, REMIXMATCH, FIXMATCH, META_MATCH = "MixMatch", "ReMixMatch", "FixMatch", "Meta-Match"
 
 METHODS_OF_ROWS: dict[str, Layer] = {
     LABELED_ONLY: {"name": "supervised"},
@@ -43,6 +43,7 @@ METHODS_OF_ROWS: dict[str, Layer] = {
     NO_META_STEP: {"name": "meta-gradient", "beta": 0.0},
     RAMP: {"name": "meta-gradient", "ramp": 0.4},
     MIXMATCH: {"name": "mixmatch"},
+    REMIXMATCH: {"name": "remixmatch"},
     FIXMATCH: {"name": "fixmatch"},
     META_MATCH: {"name": "meta-match"},
 }
