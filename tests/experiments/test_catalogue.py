@@ -246,7 +246,7 @@ def test_the_curves_of_pictures_are_of_runs_of_table3(scale):
 def test_what_a_scale_has_beside_the_rows_of_the_paper_comes_last():
     experiment = EXPERIMENTS["table1"]
     assert experiment.rows_at("laptop") == experiment.rows_at("paper") == experiment.rows
-    beyond = ("Labeled-Only (strong)", "MixMatch", "FixMatch", "Meta-Match")
+    beyond = ("Labeled-Only (strong)", "MixMatch", "ReMixMatch", "FixMatch", "Meta-Match")
     assert experiment.rows_at("overnight") == (*experiment.rows, *beyond)
     beside = {cell.row: cell.run.to_dict()["method"] for cell in experiment.cells("overnight", 1)}
     assert beside["Labeled-Only (strong)"] == {**beside["Labeled-Only"], "strong": True}
