@@ -84,6 +84,20 @@ def test_the_test_part_and_names(tmp_path: Path) -> None:
     assert data.name == "npz:mine"
 
 
+def test_examples_may_have_names(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"x": np.eye(6), "y": Y, "x_test": np.eye(6)[:2], "y_test": [2, 1]}
+    for more, train, test in (
+        ({}, "3", "1"),
+        ({"names": list("abcdef")}, "d", "1"),
+        ({"names": list("abcdef"), "names_test": ["g", "h"]}, "d", "h"),
+        ({"names_test": ["g", "h"]}, "3", "h"),
+    ):
+        data = opened(tmp_path, **given, **more)
+        assert data.test is not None
+        assert (data.train.name_of(3), data.test.name_of(1)) == (train, test)
+        assert data.fingerprint == opened(tmp_path, **given).fingerprint  # names change no run
+
+
 def test_labels_may_be_strings(tmp_path: Path) -> None:
     y = np.array(["dog", "", "cat", "-1", "dog", "cat"])
     data = opened(tmp_path, x=np.eye(6), y=y, x_test=np.eye(6)[:1], y_test=["dog"])
@@ -127,7 +141,10 @@ NAN[4, 1:3] = np.nan, np.inf
         ({"x": np.eye(6), "y": Y[:, None]}, r"y \(6, 1\)"),
         ({"x": np.zeros((0, 3)), "y": Y[:0]}, "it is empty"),
         ({"x": np.eye(6)}, "the array 'y' is missing"),
-        ({"X": np.eye(6), "y": Y}, r"There is no array 'X'. Did you mean 'x'\? Known: class_names, x, x_test"),
+        (
+            {"X": np.eye(6), "y": Y},
+            r"There is no array 'X'. Did you mean 'x'\? Known: class_names, names, names_test, x, x_test",
+        ),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6)}, "x_test and y_test go together"),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(5)[:2], "y_test": [0, 1]}, r"\(6,\) in x, but \(5,\) in x_test"),
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6), "y_test": Y}, "y_test has 2 labels outside 0 to 2"),
@@ -141,6 +158,16 @@ NAN[4, 1:3] = np.nan, np.inf
         ({"x": np.eye(6), "y": Y, "x_test": np.eye(6)[:1], "y_test": ["a"]}, "the same in y and y_test"),
         ({"x": np.eye(6), "y": Y, "class_names": ["a", "b"]}, "y has 1 labels outside -1 to 1, the first is 2"),
         ({"x": np.eye(6), "y": Y, "class_names": ["a", "b", "b"]}, "different strings"),
+        (
+            {"x": np.eye(6), "y": Y, "names": list("abcdef")[:5]},
+            "names must be different texts, one for each example of x",
+        ),
+        ({"x": np.eye(6), "y": Y, "names": list("abcdea")}, "names must be different texts"),
+        ({"x": np.eye(6), "y": Y, "names": np.arange(6)}, "names must be different texts"),
+        (
+            {"x": np.eye(6), "y": Y, "names_test": ["a"]},
+            "names_test must be different texts, one for each .* of x_test",
+        ),
         ({"x": np.eye(6), "y": list("abcabc"), "class_names": ["a", "b"]}, r"\['c'\], which class_names does not list"),
     ],
 )

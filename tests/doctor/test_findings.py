@@ -195,6 +195,36 @@ def test_near_pairs_are_those_of_brute_force():
     assert (3, 12) not in {(i, j) for i, j, _ in near_pairs(values.__getitem__, groups)}
 
 
+def enlarged(positions, side=32):
+    """Digits as pictures of many pixels, which have no more to tell."""
+    return np.stack([np.asarray(Image.fromarray(IMAGES[n, 0]).resize((side, side), 3)) for n in positions])
+
+
+def test_pictures_that_are_all_of_a_kind_are_no_copies_of_each_other(tmp_path):
+    x, x_test = enlarged(range(300)), enlarged(range(300, 400))
+    file = io.BytesIO()
+    Image.fromarray(x[7]).save(file, "JPEG", quality=75)
+    x_test[5] = np.asarray(Image.open(file))
+    x_test[6, :, 1:] = x[8, :, :-1]  # moved
+    y, y_test = np.where(np.arange(300) < 100, LABELS[:300], -1), LABELS[300:400].copy()
+    y_test[[5, 6]] = y[[7, 8]]
+    np.savez(tmp_path / "alike.npz", x=x, y=y, x_test=x_test, y_test=y_test)
+    report = examine(str(tmp_path / "alike.npz"))
+    near = [example for each in report.findings if each.kind.startswith("near") for example in each.examples]
+    assert {"test 5 = labeled 7", "test 6 = labeled 8"} <= {*near}
+    assert len(near) <= 4
+
+
+def test_a_few_copies_of_each_picture_do_not_make_them_of_a_kind():
+    scenes = np.stack([photo(number).transpose(2, 0, 1) for number in range(30)])
+    draw = np.random.default_rng(0)
+    taken = [np.clip(scenes + draw.normal(0, 5, scenes.shape), 0, 255).astype(np.uint8) for _ in range(8)]
+    values = np.concatenate(taken)
+    found = {pair[:2] for pair in near_pairs(values.__getitem__, np.arange(len(values)))}
+    assert all(i % 30 == j % 30 for i, j in found)
+    assert {number for pair in found for number in pair} == {*range(240)}
+
+
 def test_strangers_are_farther_than_labeled_ones_from_each_other():
     draw = np.random.default_rng(0)
     labeled, alike, foreign = draw.normal(size=(200, 4)), draw.normal(size=(300, 4)), draw.normal(9, 1, (5, 4))
@@ -358,6 +388,13 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
     for given in (tmp_path / "nowhere", tmp_path / "empty", "digits@7", "folder:", "nothing:x"):
         assert cli("doctor", given) == 2
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_words_that_are_nearly_right_are_said(capsys):
+    assert cli("doctor", "digit@40") == 2
+    assert "digit@40 does not exist. Did you mean 'digits'?" in capsys.readouterr().err
+    assert cli("doctor", "digits@40", "--device", "gpu") == 2
+    assert "There is no device 'gpu' here" in capsys.readouterr().err
 
 
 def test_a_report_for_people(planted, capsys):

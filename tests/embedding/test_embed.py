@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from semigrad.folder import backbone as backbone_file
 from semigrad.folder.backbone import BACKBONE, unpack
 from semigrad.folder.saved import load_model
 from semigrad.models.timm_network import import_timm
+from tests.labeling.sheets import answered
 from tests.small_runs import cli, digits, go, small
 
 needs_timm = pytest.mark.skipif(importlib.util.find_spec("timm") is None, reason="needs the extra timm")
@@ -144,6 +146,30 @@ def test_a_head_is_trained_asked_about_pictures_and_handed_on(backbone, pictures
     (run / BACKBONE).write_bytes(b"other")
     with pytest.raises(InputError, match="not the file whose hash"):
         semigrad.load(run)
+
+
+def test_rows_of_features_keep_the_names_of_their_pictures(backbone, pictures, tmp_path, capsys):
+    features, run = tmp_path / "features.npz", tmp_path / "run"
+    embed(str(pictures), str(backbone), out=features)
+    go(small(f"npz:{features}", model="mlp", method="supervised", steps=1), run)
+    assert cli("label-next", run, "--budget", "3", "--threads", "1") == 0
+    rows = answered(run / "label-next.csv", lambda name: "7")
+    assert all((pictures / row["example"]).is_file() for row in rows)
+    assert all(f"<b>{row['example']}</b>" in (run / "label-next.html").read_text("utf-8") for row in rows)
+    assert cli("add-labels", run, run / "label-next.csv", "--out", tmp_path / "new.npz") == 0
+    with np.load(features) as old, np.load(tmp_path / "new.npz") as new:
+        changed = new["y"] != old["y"]
+        assert {*new["names"][changed].tolist()} == {row["example"] for row in rows}
+        assert (new["y"][changed] == new["class_names"].tolist().index("7")).all()
+
+
+def test_features_of_files_with_other_names_are_not_those_in_the_cache(backbone, pictures, tmp_path):
+    copy = shutil.copytree(pictures, tmp_path / "copy")
+    assert embed(str(pictures), str(backbone)).path == embed(str(copy), str(backbone)).path
+    file = next((copy / "unlabeled").iterdir())
+    file.rename(file.with_name(f"{file.stem}.PNG"))  # sorted as before
+    with np.load(embed(str(copy), str(backbone)).path) as arrays:
+        assert f"unlabeled/{file.stem}.PNG" in arrays["names"].tolist()
 
 
 def test_labeled_only_stands_beside_whatever_is_trained_on_features(backbone, tmp_path, capsys):

@@ -12,7 +12,7 @@ from PIL import Image
 
 from semigrad.errors import InputError
 from semigrad.labeling import merge_arrays, merge_pictures
-from semigrad.labeling.exchange import take_place
+from semigrad.labeling.exchange import still_open, take_place
 from semigrad.labeling.merging import merge
 from tests.labeling.sheets import answered, everything, trained
 from tests.small_runs import cli, digits
@@ -73,6 +73,17 @@ def test_a_table_of_labels_keeps_its_separator(tmp_path):
     (tmp_path / "photos" / "labels.csv").write_text("file;label\n0.png;a, b\n1.png;c\n2.png;\n")
     merged = merge_pictures.merge(tmp_path / "photos", {"2.png": "c", "3.png": "a, b"}, tmp_path / "new.csv", None)
     assert merged.new.read_text() == "file;label\n0.png;a, b\n1.png;c\n2.png;c\n3.png;a, b\n"
+
+
+def test_one_answer_is_spoken_of_as_one():
+    for answers, sentence in (
+        ({"z": "1"}, "^One answer is for examples that .* does not have"),
+        ({"y": "1", "z": "1"}, "^2 answers are for examples that"),
+        ({"a": "1"}, "^One answer contradicts a label"),
+        ({"a": "1", "b": "1"}, "^2 answers contradict a label"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            still_open(Path("labels.csv"), answers, {"a": "0", "b": "2"})
 
 
 def test_answers_that_cannot_be_meant_are_refused(beside, tmp_path):
@@ -177,12 +188,19 @@ def test_a_class_of_pictures_may_be_called_none(tmp_path):
     assert (merge(run, [sheet]).new / "labeled" / "none" / "2.png").is_file()
 
 
-def test_data_by_name_have_no_labels_to_add_to(tmp_path):
+def test_data_by_name_have_no_labels_to_add_to(tmp_path, capsys):
     run = trained("digits@40", tmp_path / "run")
+    deep = tmp_path / "deep" / "er" / "sheet.csv"  # as elsewhere, folders are made
+    assert cli("label-next", run, "--budget", "3", "--threads", "1", "--no-page", "--out", deep) == 0
+    assert deep.is_file()
+    said = capsys.readouterr().out
+    assert "digits@40 has no labels of yours that answers could be added to." in said
+    assert "add-labels" not in said  # which would refuse
     assert cli("label-next", run, "--budget", "3", "--threads", "1", "--no-page") == 0
     assert not (run / "label-next.html").exists()
     assert cli("label-next", run, "--budget", "3", "--threads", "1", "--strategy", "meta-gradient") == 0
     assert (run / "label-next-2.html").exists()
+    assert "add-labels" not in (run / "label-next-2.html").read_text("utf-8")
     assert cli("label-next", run, "--out", run / "sheet.html") == 2  # where the page would go
     assert not (run / "sheet.html").exists()
     answered(run / "label-next.csv", lambda name: "1")

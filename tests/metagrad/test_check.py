@@ -96,6 +96,16 @@ def test_a_solved_batch_is_no_reason_to_warn():
     assert all(row.error == 0 and row.cosine == 1 for row in check.rows)
 
 
+def test_a_meta_gradient_that_is_zero_though_the_labels_are_not_learned_gets_a_warning():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 4, bias=False)).double()
+    nn.init.constant_(net[0].bias, -1000.0)  # dead
+    with pytest.warns(UserWarning, match="zero for all of u, though the labels ask for other answers") as told:
+        check = check_metagrad(net, *batches(net), show=False)
+    assert len(told) == 1
+    assert all(row.error == 0 for row in check.rows)
+
+
 def test_a_network_that_is_too_rough_for_differences_gets_a_warning():
     torch.manual_seed(0)
 

@@ -298,12 +298,16 @@ def test_a_browser_shows_names_as_text_and_has_nothing_to_complain_of(port, tmp_
     }
     return { said: document.getElementById("said").textContent, images: document.querySelectorAll("table img").length,
              rows: document.querySelectorAll("tr").length, preview: !document.getElementById("preview").hidden,
+             height: document.getElementById("preview").getBoundingClientRect().height,
+             field: document.getElementById("file").getBoundingClientRect().width,
              input: document.getElementById("input").textContent, stays: drop.defaultPrevented };
     """
     found, complaints = in_browser(f"http://127.0.0.1:{port}/", script, tmp_path)
     assert found["said"].startswith(f"{MARKUP}, ")
     assert found["input"] == f"The model knows 2 classes: {MARKUP}, black."
     assert (found["images"], found["rows"], found["preview"], found["stays"]) == (0, 2, True, True)
+    assert found["height"] > 90  # 20 pixels are too small to look at
+    assert found["field"] <= 1  # what was dropped is in no field, which would say "No file chosen" below the picture
     assert complaints == []
 
 
@@ -408,6 +412,8 @@ def test_what_cannot_be_served_is_said(pictures_run, tmp_path, capsys, monkeypat
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert cli("serve", pictures_run, "--port", taken.getsockname()[1]) == 2
     assert "Choose others with --host and --port." in capsys.readouterr().err
+    assert cli("serve", pictures_run, "--host", "192.0.2.1", "--port", 8000) == 2  # an address that nobody has
+    assert capsys.readouterr().err.count("192.0.2.1") == 1
     assert cli("serve", pictures_run, "--port", 99999) == 2
     assert "port must be at most 65535" in capsys.readouterr().err
     assert cli("serve", tmp_path) == 2

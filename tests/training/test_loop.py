@@ -21,6 +21,7 @@ from torch import nn
 import semigrad
 from semigrad.errors import InputError
 from semigrad.methods import METHODS, Supervised
+from semigrad.report.provenance import facts_table
 from semigrad.settings import Execution
 from semigrad.training.progress import Quiet
 from tests.small_runs import FLAGS, Watched, checkpoints, cli, digits, go, metrics, small, stop_after, stop_in, weights
@@ -257,6 +258,14 @@ def test_the_average_answers_where_there_is_one(tmp_path):
     assert (last["evaluated"], mean["evaluated"]) == ("weights of the last step", "average of the weights")
     assert metrics(tmp_path / "last") == metrics(tmp_path / "mean")  # the average changes nothing in training
     assert weights(tmp_path / "last") != weights(tmp_path / "mean")
+
+
+def test_who_answers_is_said_on_the_screen_and_on_the_page(tmp_path, capsys):
+    assert cli(*TRAIN, "--steps", "4", "--average", "0.9", "--out", tmp_path) == 0
+    assert "(average of the weights; 95 % interval" in capsys.readouterr().out
+    content, result = (json.loads((tmp_path / name).read_text()) for name in ("run.json", "result.json"))
+    facts = {name.text: value.text for name, value in facts_table(content, result, "").rows}
+    assert facts["who answers"] == "average of the weights"
 
 
 def own(outputs=10):

@@ -1,8 +1,10 @@
 """Who is told how a run goes hears every step's own figures, and every line of metrics."""
 
 import pytest
+import torch
 
 from semigrad.settings import Execution
+from semigrad.training.figures import quality
 from semigrad.training.progress import Bar, Lines, Quiet, in_short
 from tests.small_runs import go, metrics, small
 
@@ -42,6 +44,19 @@ def test_figures_are_those_of_the_step_and_lines_are_means(tmp_path):
 def test_lines_tell_which_share_of_the_pseudo_labels_is_used(threshold, share, tmp_path):
     go(small(steps=4, method={"name": "fixmatch", "threshold": threshold}), tmp_path)
     assert {line["pseudo_label_share"] for line in metrics(tmp_path)} == {share}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_accuracy_and_confidence_are_those_of_the_pseudo_labels_that_count(weighted):
+    """Of four: one is right, one is wrong, of one the truth is not known, and one does not count."""
+    targets = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]])
+    guess = {"targets": targets, **({"weights": torch.tensor([1.0, 0.5, 1.0, 0.0])} if weighted else {})}
+    found = quality(guess, torch.tensor([0, 0, -1, 1]))
+    assert float(found["pseudo_label_accuracy"]) == pytest.approx(1 / 2 if weighted else 2 / 3)
+    assert float(found["pseudo_label_confidence"]) == pytest.approx(2.4 / 3 if weighted else 3.0 / 4)
+    assert ("pseudo_label_share" in found) == weighted
+    if weighted:
+        assert float(found["pseudo_label_share"]) == 3 / 4
 
 
 @pytest.mark.parametrize("kind", [Lines, Bar])

@@ -45,7 +45,9 @@ def main(words: Sequence[str]) -> int:
     import torch
 
     from semigrad.doctor.examining import examine
+    from semigrad.training.setup import pick_device
 
+    pick_device(options.device)  # a word that is none is said, also where no run needs it
     if options.threads:
         torch.set_num_threads(options.threads)
 

@@ -50,10 +50,11 @@ def main(words: Sequence[str]) -> int:
 
     import torch
 
-    from semigrad.folder.files import check_writable, write_whole
+    from semigrad.folder.files import check_writable, make_folder, write_whole
     from semigrad.labeling.candidates import open_candidates
     from semigrad.labeling.choosing import choose, default_strategy
     from semigrad.labeling.exchange import place_for
+    from semigrad.labeling.merging import takes_answers
     from semigrad.labeling.sheet import sheet_of
     from semigrad.report.labels import labels_page
 
@@ -73,6 +74,7 @@ def main(words: Sequence[str]) -> int:
     if strategy == "auto":
         strategy = default_strategy(len(candidates.labeled), len(candidates.classes))  # type: ignore[assignment]
     chosen = choose(candidates, options.budget, strategy, options.seed)
+    make_folder(sheet.parent)
     write_whole(sheet, sheet_of(chosen, candidates.dataset))
     drawn = "" if candidates.total == len(candidates.unlabeled) else f" drawn from {candidates.total:,}"
     print(
@@ -84,7 +86,8 @@ def main(words: Sequence[str]) -> int:
     where = (
         "on the page, which saves a sheet, or in the sheet's column answer" if options.page else "in its column answer"
     )
-    print(f"Answer {where}; then: {command}")
+    none = f"{run.data} has no labels of yours that answers could be added to."
+    print(f"Answer {where}; then: {command}" if takes_answers(run) else none)
     if options.json:
         examples = [{"example": candidates.dataset.train.name_of(each.position), "proposed": each.proposed,
                      "confidence": each.confidence, "reason": each.reason} for each in chosen]  # fmt: skip

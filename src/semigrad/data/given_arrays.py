@@ -2,7 +2,8 @@
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
 [0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled; from Python also with
-None, NaN or NA, but not with the texts that numpy makes of them."""
+None, NaN or NA, but not with the texts that numpy makes of them. names are what the examples of x are called,
+names_test those of x_test; without them, they are called by their numbers from 0."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ import numpy as np
 from semigrad.data.arrays import from_arrays, lost_digits
 from semigrad.data.dataset import Dataset
 from semigrad.errors import InputError
+from semigrad.names import by_shown
 
-KEYS = ("x", "y", "x_test", "y_test", "class_names")
+KEYS = ("x", "y", "x_test", "y_test", "class_names", "names", "names_test")
 BACKBONE = "backbone"
 ARRAYS = (*KEYS, BACKBONE)
 """With the one that `semigrad embed` writes: the network whose features x holds."""
@@ -34,8 +36,21 @@ def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, 
         raise InputError(f"an example is {train.shape[1:]} in x, but {test.shape[1:]} in x_test.")
     pad = max(1, min(train.shape[2:]) // 8) if train.ndim == 4 else 0
     notes += lost_digits(arrays["x"], train) if train.ndim == 2 else ()
-    dataset = from_arrays(name, classes, train, labels, test, test_labels, pad=pad, flip=flip, notes=notes)
+    named = "names" in arrays or "names_test" in arrays
+    names = [*example_names(arrays, "x"), *example_names(arrays, "x_test")] if named else []
+    dataset = from_arrays(name, classes, train, labels, test, test_labels, pad=pad, flip=flip, notes=notes, names=names)
     return replace(dataset, backbone=_backbone(arrays[BACKBONE])) if BACKBONE in arrays else dataset
+
+
+def example_names(arrays: Mapping[str, np.ndarray], examples: str) -> list[str]:
+    """What the examples of x, or of x_test, are called."""
+    key, count = examples.replace("x", "names"), len(arrays[examples]) if examples in arrays else 0
+    if key not in arrays:
+        return [str(number) for number in range(count)]
+    given = arrays[key]
+    if given.dtype.kind != "U" or given.shape != (count,) or len(by_shown(given.tolist(), key)) != count:
+        raise InputError(f"{key} must be different texts, one for each example of {examples}.")
+    return list(by_shown(given.tolist(), key))
 
 
 def _backbone(given: np.ndarray) -> bytes:

@@ -1,8 +1,9 @@
-"""`npz:PATH`: arrays x, y and, if wanted, x_test, y_test and class_names, as numpy.savez writes them.
+"""`npz:PATH`: arrays x, y and, if wanted, x_test, y_test, class_names, names and names_test, as numpy.savez writes
+them.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled. `semigrad embed` adds
-backbone, the network whose features x holds.
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled. names are what the
+examples are called. `semigrad embed` adds backbone, the network whose features x holds.
 """
 
 from __future__ import annotations

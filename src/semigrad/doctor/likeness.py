@@ -16,7 +16,9 @@ SMALL = 16  # side of the gray versions that candidates are found by
 FULL = 64  # largest side at which a pair is compared
 CANDIDATE, NEIGHBORS = 0.8, 5  # least likeness of a candidate, and how many of each example
 TINY = 16  # below this side pictures have so few pixels that different ones may be as alike as copies
-ALIKE, ALIKE_TINY = 0.95, 0.99  # least correlation of near duplicates, see benchmarks/doctor.py
+KIND = 0.8  # from which on pictures are all of a kind, by the least alike of the nearest fiftieth, ten at least
+NEAREST, FEWEST, ASKED = 0.02, 10, 1000  # of so many of them, evenly spread
+ALIKE, ALIKE_KIND = 0.95, 0.99  # least correlation of near duplicates, see benchmarks.doctor
 FARTHEST = 0.1  # most difference of the brightness of a pixel, root mean square, in units of [0, 1]
 ROWS_APART = 0.01  # of rows of features: root mean square difference in standard deviations
 OF_USUAL = 0.006  # and as a share of how far the fifth nearest usually is: rows of few columns are near by chance
@@ -41,13 +43,14 @@ def near_pairs(fetch: Fetch, groups: np.ndarray) -> list[tuple[int, int, float]]
 
 def _near_pictures(fetch: Fetch, places: np.ndarray) -> list[tuple[int, int, float]]:
     small = [_small(fetch(places[start : start + CHUNK])) for start in range(0, len(places), CHUNK)]
-    pairs = _candidates(np.concatenate(small), CANDIDATE)
-    tiny = min(fetch(places[:1]).shape[2:]) < TINY
+    rows = np.concatenate(small)
+    pairs = _candidates(rows, CANDIDATE)
+    least = ALIKE_KIND if min(fetch(places[:1]).shape[2:]) < TINY or of_a_kind(rows) else ALIKE
     found = []
     for start in range(0, len(pairs), CHUNK):
         some = pairs[start : start + CHUNK]
         alike, apart = compare(_full(fetch(some[:, 0])), _full(fetch(some[:, 1])))
-        near = (alike >= (ALIKE_TINY if tiny else ALIKE)) & (apart <= FARTHEST)
+        near = (alike >= least) & (apart <= FARTHEST)
         found += [(int(i), int(j), float(a)) for (i, j), a in zip(some[near], alike[near], strict=True)]
     return found
 
@@ -72,6 +75,17 @@ def _candidates(rows: np.ndarray, least: float) -> np.ndarray:
         found.append(np.stack([place + start, near[place, rank]], 1))
     pairs = np.sort(np.concatenate(found), axis=1) if found else np.empty((0, 2), int)
     return np.unique(pairs, axis=0)
+
+
+def of_a_kind(rows: np.ndarray) -> bool:
+    """Whether different pictures are as alike as copies are elsewhere, as digits and letters are, whatever their size:
+    by the fiftieth of all that is nearest to each, of which a few copies are no great part."""
+    rank = max(FEWEST, round(NEAREST * len(rows)))
+    if len(rows) <= rank:
+        return False
+    asked = rows[np.unique(np.linspace(0, len(rows) - 1, min(ASKED, len(rows))).astype(int))]
+    usual = np.partition(asked @ rows.T, -1 - rank, axis=1)[:, -1 - rank]  # the last is the picture itself
+    return bool(np.median(usual) >= KIND)
 
 
 def _full(values: np.ndarray) -> torch.Tensor:

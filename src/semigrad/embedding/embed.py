@@ -143,8 +143,18 @@ def _of_run(spec: str, folder: str, reading: Reading) -> tuple[Network, Form, Da
 
 def _key(dataset: Dataset, packed: bytes) -> str:
     """What the features depend on, as a name for them."""
-    parts = [dataset.fingerprint, sha256(packed), dataset.classes]
+    parts = [dataset.fingerprint, sha256(packed), dataset.classes, *_names(dataset).values()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _names(dataset: Dataset) -> dict[str, list[str]]:
+    """What the examples are called, where they have names: a file is found again by its name, not by its number."""
+    found = {}
+    for key, examples in (("names", dataset.train), ("names_test", dataset.test)):
+        names = [] if examples is None else [examples.name_of(position) for position in range(len(examples))]
+        if names != [str(position) for position in range(len(names))] and len({*names}) == len(names):
+            found[key] = names
+    return found
 
 
 def _archive(net: Network, dataset: Dataset, packed: bytes, device: torch.device, workers: int, tell: Tell) -> bytes:
@@ -155,6 +165,7 @@ def _archive(net: Network, dataset: Dataset, packed: bytes, device: torch.device
         "y": dataset.labels,
         "class_names": np.array(dataset.classes),
         BACKBONE: np.frombuffer(packed, np.uint8),
+        **{key: np.array(names) for key, names in _names(dataset).items()},
     }
     if dataset.test is not None:
         before = len(dataset.train)

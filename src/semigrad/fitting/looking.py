@@ -13,7 +13,7 @@ import numpy as np
 from semigrad.data import SOURCES, source_for
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import divide, open_data
-from semigrad.errors import InputError
+from semigrad.errors import InputError, nearest
 from semigrad.run import configure
 from semigrad.settings.recipes import Layer
 
@@ -30,7 +30,9 @@ def spec_of(given: str) -> str:
     if given.partition(":")[0].partition("@")[0] in SOURCES and not path.exists():
         return given
     if not path.exists():
-        raise InputError(f"{given} does not exist. Give a folder of pictures or a file ({', '.join(ENDINGS)}).")
+        advice = f"Give a folder of pictures or a file ({', '.join(ENDINGS)})."
+        meant = nearest(given.partition("@")[0], [name for name, source in SOURCES.items() if not source.needs_path])
+        raise InputError(" ".join(filter(None, [f"{given} does not exist.", meant, advice])))
     if path.is_file() and path.suffix.lower() not in ENDINGS:
         raise InputError(f"{given} is no folder of pictures and none of {', '.join(ENDINGS)}.")
     all_labels = "@100%" if LABELS_BEHIND.search(str(path)) else ""  # else photos@40 would be 40 labels of photos

@@ -3,7 +3,7 @@ loses nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,16 +29,20 @@ def still_open(old: Path, answers: Answers, present: Mapping[str, str]) -> Answe
     strangers = [example for example in answers if example not in present]
     if strangers:
         raise InputError(
-            f"{len(strangers):,} answers are for examples that {old} does not have, first {strangers[0]!r}. Use the "
-            "answers with the run that they were asked for, and the data that it was trained on."
+            f"{_counted(strangers, 'is', 'are')} for examples that {old} does not have, first {strangers[0]!r}. Use "
+            "the answers with the run that they were asked for, and the data that it was trained on."
         )
     against = [example for example, answer in answers.items() if present[example] not in ("", answer)]
     if against:
         raise InputError(
-            f"{len(against):,} answers contradict a label that is there already, first {against[0]!r}: "
+            f"{_counted(against, 'contradicts', 'contradict')} a label that is there already, first {against[0]!r}: "
             f"{present[against[0]]!r} in {old}, {answers[against[0]]!r} among the answers. Put one of them right."
         )
     return {example: answer for example, answer in answers.items() if not present[example]}
+
+
+def _counted(answers: Sequence[str], one: str, several: str) -> str:
+    return f"One answer {one}" if len(answers) == 1 else f"{len(answers):,} answers {several}"
 
 
 def place_for(out: Path | None, usual: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semigrad.data.given_arrays import ARRAYS, UNLABELED, from_given
+from semigrad.data.given_arrays import ARRAYS, UNLABELED, example_names, from_given
 from semigrad.data.npz import read_arrays
 from semigrad.errors import InputError
 from semigrad.folder.files import write_whole
@@ -16,12 +16,13 @@ from semigrad.names import shown
 
 
 def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
-    """Examples are known by their numbers from 0. All other arrays are as they were."""
+    """Examples are known by their names, or by their numbers from 0. All other arrays are as they were."""
     arrays = read_arrays(path, ARRAYS)
     words = _words(arrays["y"], arrays.get("class_names"))
-    missing = still_open(path, answers, {str(number): word for number, word in enumerate(words)})
+    numbers = {name: number for number, name in enumerate(example_names(arrays, "x"))}
+    missing = still_open(path, answers, {name: words[number] for name, number in numbers.items()})
     for example, answer in missing.items():
-        words[int(example)] = answer
+        words[numbers[example]] = answer
     new = place_for(out, path.with_name(f"{path.stem}-labeled{path.suffix}"))
     arrays["y"] = _as_before(words, arrays)
     _check_readable(path, arrays)

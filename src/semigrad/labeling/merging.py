@@ -15,6 +15,7 @@ from semigrad.folder.saved import load_form, load_run, open_again
 from semigrad.labeling import merge_arrays, merge_pictures, merge_tables
 from semigrad.labeling.exchange import Answers, Merged
 from semigrad.labeling.sheet import read_answers
+from semigrad.run import Run
 
 MERGERS: dict[str, Callable[[Path, Answers, Path | None, str | None], Merged]] = {
     "folder": merge_pictures.merge,
@@ -34,12 +35,18 @@ BY_ROW = ("csv", "parquet", "npz")
 """Sources whose examples have no names, only places."""
 
 
+def takes_answers(run: Run) -> bool:
+    """Whether the labels that a run was trained on are somebody's own, into which answers can go."""
+    spec = DataSpec.parse(run.data)
+    return spec.path is not None and spec.name in MERGERS
+
+
 def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_classes: bool = False) -> Merged:
     """The labels of the data that a run was trained on with these answers, as something new at `out` (none: beside
     the old). Examples that nobody knows, classes that are new and labels that say something else are refused."""
     run, classes = load_run(folder), load_form(folder).classes
     spec = DataSpec.parse(run.data)
-    if spec.path is None or spec.name not in MERGERS:
+    if spec.path is None or not takes_answers(run):
         raise InputError(
             f"{run.data} has no labels of yours to add to. It can be done for a folder of pictures with unlabeled "
             "ones, a table (.csv, .parquet) and arrays (.npz)."

@@ -61,7 +61,8 @@ def check_metagrad(net: nn.Module, x: Rows, y: Rows, u: Rows, *, mode: Mode = "e
 
     Errors are relative and of ∇ỹ, never of ŷ, where a wrong gradient would hide behind a small step. Raises
     ArithmeticError where ForwardMode and Unrolled differ by more than 1e-5 (float32) or 1e-10 (float64); warns of a
-    finite difference that is more than 5 % off or points elsewhere. Where some operation has no forward-mode rule, the
+    finite difference that is more than 5 % off or points elsewhere, and of a meta-gradient that is zero
+    though the labels are not learned. Where some operation has no forward-mode rule, the
     row is missing and the finite difference is the only witness. Lookahead has no gradient of its own: its row compares
     (f − ŷ)/s at a step of 1e-4.
 
@@ -92,6 +93,8 @@ def check_metagrad(net: nn.Module, x: Rows, y: Rows, u: Rows, *, mode: Mode = "e
     if show:
         print(check)
     _judge(check)
+    if not exact.any():
+        _say_that_it_is_zero(net, x, y, u, mode)
     return check
 
 
@@ -202,6 +205,18 @@ def _judge(check: Check) -> None:
             + ("use ForwardMode" if exact else "a declared derivative may be wrong, or the network is rough"),
             stacklevel=3,
         )
+
+
+def _say_that_it_is_zero(net: nn.Module, x: Tensor, y: Tensor, u: Tensor, mode: Mode) -> None:
+    """Every way to it agrees then, and nothing is learned from u. No wonder where the labels are learned."""
+    with pose(net, x, y, u, mode=mode) as problem:
+        if problem.settled:
+            return
+    warnings.warn(
+        "the meta-gradient is zero for all of u, though the labels ask for other answers: no weight that they would "
+        "move changes an answer for u. Look for layers that are dead, detached or frozen",
+        stacklevel=3,
+    )
 
 
 def _cosine(d: Tensor, exact: Tensor) -> float:

@@ -66,6 +66,15 @@ class Problem:
         logits = self._logits(parameters, self.x, self.masks)
         return self.outer(logits, fitting(logits, self.y, self.outer, self.check))
 
+    @property
+    def settled(self) -> bool:
+        """Whether the labeled loss asks for no other answers than f(x; θ): its derivative by the logits is zero."""
+        logits = self._logits(self.parameters, self.x, self.masks).detach().requires_grad_()
+        with torch.enable_grad():
+            loss = self.outer(logits, fitting(logits, self.y, self.outer, self.check))
+        (asked,) = torch.autograd.grad(loss, logits)
+        return not asked.any()
+
     @cached_property
     def direction(self) -> Parameters:
         """g = ∇θ L(x, y; θ̃), scaled by each parameter's relative rate: what the derivative is taken along."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from semigrad.labeling.candidates import Candidates
 from semigrad.labeling.choosing import Choice
+from semigrad.labeling.merging import takes_answers
 from semigrad.labeling.sheet import content_of
 from semigrad.report.page import write_page
 from semigrad.report.parts.pictures import embed
@@ -57,7 +58,7 @@ def labels_page(
         "explained": EXPLAINED[strategy],
         "classes": candidates.classes,
         "cards": _cards(candidates, choices),
-        "command": command,
+        "command": command if takes_answers(run) else "",
     }  # fmt: skip
     return write_page(path, "labels.html", context)
 

@@ -199,7 +199,7 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" (while")[0]  # it would say where again
         raise InputError(
             f"Cannot listen on {host}, port {port}: {reason}. Choose others with --host and --port."
         ) from error
