@@ -68,6 +68,19 @@ def test_the_page_says_what_is_on_record():
     assert all(row.lower() in told.lower() for row in failed), "what failed is said where results are read"
 
 
+def test_every_row_has_passed_with_some_number_of_examples():
+    """Tiny ImageNet stands in for ImageNet there."""
+    passed = set()
+    for name, found in json.loads(RECORD.read_text()).items():
+        row, pictures, network, *_ = name.split(", ")
+        data = pictures.partition("@")[0].replace("tiny-imagenet-20", "imagenet")
+        passed |= {(row, data, network)} if found["passed"] else set()
+    names = [name.split(", ") for name, _ in candidates(Options())]
+    asked = {(row, pictures.partition("@")[0], network) for row, pictures, network, *_ in names if row != AS_PRINTED}
+    assert len(asked) > 25
+    assert not asked - passed
+
+
 def test_the_beginning_of_a_schedule_keeps_its_length():
     ((name, run),) = candidates(Options(rows=("MT",), networks=("conv-large",), beginning=True, steps=30))
     assert "first 30 of 150,000 steps" in name

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.speedrun import Options, Row, heights_of_names, main, markdown, parts, with_frontier
+from benchmarks.speedrun import COLUMNS, Options, Row, heights_of_names, main, markdown, parts, with_frontier
 
 from semigrad import configure
-from semigrad.core.statistics import summarize
+from semigrad.core.statistics import difference, summarize
 from semigrad.errors import InputError
 from semigrad.experiments import EXPERIMENTS
+from semigrad.experiments.published import LABELED_ONLY
 from semigrad.experiments.reproduce import recorded
 from semigrad.experiments.store import Store
 
@@ -51,3 +52,18 @@ def test_the_page_says_the_threshold_of_fixmatch():
     run = configure("svhn@1000", method={"name": "fixmatch", "threshold": 0.7})
     page = markdown(Options(), "SVHN@1000", [Row("FixMatch", summarize([9.0]), None, run, 1.0, 1e12)], "a.png", "")
     assert "FixMatch: with a threshold of 0.7." in page
+
+
+@pytest.mark.parametrize("data", COLUMNS)
+def test_the_pages_have_every_row_that_is_on_record(data):
+    """Errors, seeds and differences; only seconds are measured where the page is made."""
+    column, names = COLUMNS[data]
+    told = (RECORDS.parents[1] / f"speedrun-{data.partition('@')[0]}.md").read_text("utf-8")
+    shown = {line.split("|")[1].strip(): line for line in told.splitlines() if line.startswith("| ")}
+    for outcome in (recorded(EXPERIMENTS[name], "overnight", store=Store(RECORDS)) for name in names):
+        baseline = outcome.values(LABELED_ONLY, column)
+        for row in outcome.rows:
+            if values := outcome.values(row, column):
+                error, gain = summarize(list(values.values())), difference(values, baseline)
+                told_gain = "" if row == LABELED_ONLY else str(gain)
+                assert f"| {row} | {error} | {error.seeds} | {told_gain} |" in shown.get(row, f"{row} is missing")
