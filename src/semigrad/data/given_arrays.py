@@ -1,8 +1,8 @@
 """Arrays as users give them, from a file or from Python: what is accepted, and a sentence for everything else.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled; from Python also with
-None, NaN or NA, but not with the texts that numpy makes of them."""
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "", "-1" or "-1.0" for unlabeled; from Python
+also with None, NaN or NA, but not with the texts that numpy makes of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = ("x", "y", "x_test", "y_test", "class_names")
 BACKBONE = "backbone"
 ARRAYS = (*KEYS, BACKBONE)
 """With the one that `semigrad embed` writes: the network whose features x holds."""
-UNLABELED = ("", "-1")
+UNLABELED = ("", "-1", "-1.0")
 
 
 def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, notes: tuple[str, ...] = ()) -> Dataset:
