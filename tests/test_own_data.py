@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.own_data import FIT, KEPT, MAKERS, THEIRS, Options, beside_the_best, main, page
+from benchmarks.own_data import AUTO, FIT, KEPT, MAKERS, THEIRS, Options, beside_the_best, main, page
 
+from semigrad.data import open_dataset
+from semigrad.data.pictures import find
 from semigrad.errors import InputError
 from semigrad.fitting.looking import look_at
 
@@ -34,6 +36,9 @@ def test_a_folder_of_real_pictures(real_data, tmp_path):
     assert look.unlabeled == 500
     assert len(given.arrays[2]) == len(given.truth) == 250
     assert set(given.truth) == set(given.names)
+    asked = [Path(file).parent.name for file in find(given.new)[0]]  # as predict goes through a folder
+    data = open_dataset("folder", given.new)
+    assert asked == given.truth == [data.classes[label] for label in data.labels.tolist()]
 
 
 def test_what_is_on_record_is_not_measured_again(tmp_path, capsys):
@@ -80,17 +85,30 @@ def test_the_page_says_where_others_are_better():
         for seed, error in enumerate(found)
     ]
     assert beside_the_best(records) == [
-        f"- wine: `semigrad fit` makes more mistakes than {THEIRS[3]}, +1.50 ± 6.35 points over 2 seeds",
+        f"- wine: `semigrad fit` makes more mistakes than {THEIRS[3]}, +1.50 ± 6.35 points over 2 seeds, which is not "
+        "told apart",
         f"- digits: `semigrad fit` makes fewer mistakes than {THEIRS[1]}, -2.00 ± 0.00 points over 2 seeds",
     ]
     assert beside_the_best([record for record in records if record["row"] != FIT]) == []
+    several = [record if record["row"] != FIT else {**record, "row": AUTO} for record in records]
+    more = "makes more mistakes than"
+    assert beside_the_best([record for record in several if record["seed"] == 0]) == [
+        f"- wine: `{AUTO}` {more} {THEIRS[3]}, +1.00 points with 1 seed, which is not told apart",
+        f"- digits: `{AUTO}` {more} {THEIRS[2]}, +5.00 points with 1 seed, which is not told apart",
+    ]
 
 
 def test_a_page_of_one_seed_and_one_row_says_nothing_of_others():
     shared = {"data": "wine", "seed": 0, "budget": "5 steps", "error": 5.0}
     facts = dict.fromkeys(("seconds", "processor", "predict_seconds", "export_seconds", "export_difference"), 1.0)
-    told = page([{**shared, "row": FIT, **facts, "verdicts": {}, "chosen": "vat", "steps": 5}])
+    record = {**shared, "row": FIT, **facts, "verdicts": {}, "chosen": "vat", "steps": 5, "code": "abc"}
+    told = page([record])
     assert "from own-data.json: 1 seed; `fit` was given 5 steps." in told
+    assert "get 16 x 16 pixels. Code abc." in told
+    assert "(took vat, 5 steps): Nothing was compared." in told
+    compared = {"verdicts": {"vat": "It helped."}, "held_out_errors": {"supervised": 20.0, "vat": 12.5}}
+    told = page([{**record, **compared, "chosen": "supervised"}])
+    assert "(took labeled-only, 5 steps): vat 12.5 % wrong, labeled-only 20.0 %. It helped." in told
     assert "Beside the best" not in told
     assert "| semigrad fit | 5.00 |" in told
 

@@ -98,6 +98,18 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     assert data.notes == ("1 files that are no pictures ignored",)
 
 
+def test_missing_labels_that_became_texts_are_no_classes(tmp_path: Path) -> None:
+    """As pandas and numpy write them."""
+    table(tmp_path, "file,label\n0.png,3.0\n1.png,8.0\n2.png,-1.0\n")
+    data = open_dataset("folder", tmp_path)
+    assert (data.classes, data.labels.tolist()) == (("3.0", "8.0"), [0, 1, -1])
+    table(tmp_path, "file,label\n0.png,a\n1.png,none\n2.png,nan\n")
+    with pytest.raises(InputError, match=r"labels\.csv holds the text 'nan', .*leave it empty"):
+        open_dataset("folder", tmp_path)
+    table(tmp_path, "file,label\n0.png,a\n1.png,none\n2.png,\n")
+    assert open_dataset("folder", tmp_path).classes == ("a", "none")
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t", "; "], ids=repr)
 def test_what_a_spreadsheet_puts_between_cells_is_understood(tmp_path: Path, separator: str) -> None:
     rows = [("file", "label"), ("0.png", '"cat; small, old"'), ("1.png", "dog"), ("2.png", "")]

@@ -13,6 +13,7 @@ from semigrad.data import Dataset, Request, open_dataset
 from semigrad.data.dataset import UNSEEN, Outline
 from semigrad.data.npz import load, look
 from semigrad.errors import InputError
+from semigrad.fitting.looking import look_at
 
 Y = np.array([0, 1, 2, -1, -1, 0])
 
@@ -243,6 +244,23 @@ def test_a_look_finds_the_shape_that_reading_gives(shape, found, tmp_path):
     np.savez(path, x=np.zeros((4, *shape), np.uint8 if len(shape) > 1 else np.float32), y=np.array([0, 1, 0, 1]))
     assert look(path) == Outline(found, 4)
     assert load(Request(tmp_path, path)).train.shape == found
+
+
+@pytest.mark.parametrize("shape", [(), (1, 8, 8, 8)])
+def test_a_look_at_what_is_no_example_leaves_it_to_reading(shape, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.zeros((4, *shape)), y=np.array([0, 1, 0, 1]))
+    assert look(path) == UNSEEN
+    with pytest.raises(InputError, match=r"x is float64 \(4,.*; allowed are numbers \(N, D\)"):
+        look_at(str(path))
+
+
+@pytest.mark.parametrize("lost", ["nan", "<NA>", "NaT"])
+def test_a_missing_label_that_became_a_text_is_no_class(tmp_path: Path, lost: str) -> None:
+    with pytest.raises(InputError, match=f"y holds the text '{lost}', .*leave it empty, or call the class otherwise"):
+        opened(tmp_path, x=np.eye(6), y=np.array(["a", "b", lost] * 2))
+    data = opened(tmp_path, x=np.eye(6), y=np.array(["3.0", "8.0", "-1.0"] * 2))
+    assert data.labels.tolist() == [0, 1, -1] * 2
 
 
 @pytest.mark.parametrize("content", [b"", b"rubbish", b"PK\x05\x06" + bytes(18)])

@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,65 @@ def test_nor_is_one_in_a_folder(tmp_path: Path) -> None:
 def with_picture(value: Any) -> Any:
     rows = {"image": [value, {"bytes": b"no picture", "path": None}], "label": [0, 1]}
     return datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())
+
+
+FORGED = """
+import sys
+import numpy as np
+import pyarrow as pa
+from semigrad.data import open_dataset
+from semigrad.errors import InputError
+
+def lost(offsets):
+    places = pa.py_buffer(np.array(offsets, np.int32))
+    return pa.StringArray.from_buffers(3, places, pa.py_buffer(b"abcdef"))
+
+columns = {
+    "far away": lost([0, 10**9, 2 * 10**9, 6]),
+    "before the beginning": lost([0, -(10**9), 4, 6]),
+    "backwards": lost([0, 4, 2, 6]),
+    "no such category": pa.DictionaryArray.from_arrays(pa.array([0, 1, 10**6]), pa.array(["a", "b"]), safe=False),
+}
+(file,) = (path for path in __import__("pathlib").Path(sys.argv[1]).glob("*.arrow"))
+for case, labels in columns.items():
+    table = pa.table({"label": labels, "size": pa.array([1.0, 2.0, 3.0])})
+    with pa.OSFile(str(file), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    try:
+        open_dataset("huggingface", file.parent)
+    except InputError as error:
+        print(case, error.problems[0].count("is no data set that datasets wrote"), len(error.problems), sep=", ")
+"""
+
+
+def test_rows_that_lie_outside_of_their_file_end_no_process(table: Path) -> None:
+    """Their library reads whatever a number in the file leads to; in a process of its own, which that may end."""
+    done = subprocess.run([sys.executable, "-c", FORGED, str(table)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [f"{case}, 1, 1" for case in ("far away", "before the beginning", "backwards", "no such category")],
+    )
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["../pipe", "{}/pipe", "..", "deeper/pipe"])
+def test_files_elsewhere_are_not_opened(name: str, table: Path, tmp_path: Path) -> None:
+    """The library would wait for ever for somebody to write into the pipe."""
+    (table / "deeper").mkdir()
+    for place in (tmp_path, table / "deeper"):
+        os.mkfifo(place / "pipe")
+    state = json.loads((table / "state.json").read_text())
+    state["_data_files"][0]["filename"] = name.format(tmp_path)
+    (table / "state.json").write_text(json.dumps(state))
+    with pytest.raises(InputError, match="which is elsewhere"):
+        open_dataset("huggingface", table)
+
+
+def test_nor_are_parts_elsewhere(pictures: Path, tmp_path: Path) -> None:
+    (pictures / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "../other"]}))
+    (pictures / "train").rename(tmp_path / "other")
+    (tmp_path / "saved" / "train").symlink_to(tmp_path / "other")  # a link is the user's own doing
+    with pytest.raises(InputError, match=r"it names '\.\./other', which is elsewhere"):
+        open_dataset("huggingface", pictures)
+    (pictures / "dataset_dict.json").write_text(json.dumps({"splits": ["train"]}))
+    assert len(open_dataset("huggingface", pictures).labels) == 60

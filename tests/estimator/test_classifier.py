@@ -161,6 +161,30 @@ def test_a_network_of_ones_own_is_copied(method, tmp_path):
     assert same_weights(estimator, again)
 
 
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (nn.Linear(5, 3), r"cannot take examples of shape \(13,\): mat1 and mat2"),
+        (nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(8, 3)), r"cannot take examples of shape \(13,\)"),
+        (nn.Sequential(nn.LazyLinear(3)), "has lazy layers"),
+    ],
+    ids=["another width", "pictures", "lazy"],
+)
+def test_a_network_that_does_not_fit_is_refused_before_its_steps_are_counted(network, words):
+    X, y, _ = wine()
+    with pytest.raises(InputError, match=words):
+        quick(network=network, steps="auto").fit(X, y)
+
+
+def test_a_network_that_takes_no_single_example_has_steps_nevertheless():
+    class Squeezing(nn.Linear):
+        def forward(self, x):
+            return super().forward(x[:, None].squeeze())
+
+    X, y, _ = wine()
+    assert quick(network=Squeezing(13, 3), steps="auto", batch=8, settings={"unlabeled_batch": 8}).fit(X, y).n_iter_ > 6
+
+
 def test_random_state():
     X, y, _ = wine()
     fit = lambda state: quick(random_state=state).fit(X, y)  # noqa: E731
@@ -210,6 +234,13 @@ def test_a_column_of_texts_is_named(kind):
         quick().fit(frame.to_numpy(object), y)
     encoder = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     assert make_pipeline(encoder, quick()).fit(frame, y).predict(frame).shape == (178,)
+
+
+@pytest.mark.parametrize("times", [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timedelta(1)])
+def test_a_column_of_times_is_named(times):
+    X, y, _ = wine()
+    with pytest.raises(InputError, match=r"^X: the column 'when' holds times, and rows are numbers here"):
+        quick().fit(pd.DataFrame(X).rename(columns=str).assign(when=times), y)
 
 
 def test_categories_that_are_numbers_are_numbers():

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
+    HalvingGridSearchCV,
     KFold,
     LeaveOneOut,
     PredefinedSplit,
@@ -153,6 +156,19 @@ def test_folds_of_numbers_in_other_clothes_are_the_same(kind):
     assert SemiSupervisedSplit(3).get_n_splits(X, dressed) == 3
     for ours, theirs in zip(found, expected, strict=True):
         assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
+def test_a_search_that_measures_training_rows_says_how_not_to():
+    X, y, _ = wine()
+    with pytest.raises(InputError, match=r"Where training rows are measured too.*: return_train_score=False"):
+        GridSearchCV(
+            quick(), {"lr": [0.1]}, cv=SemiSupervisedSplit(2), return_train_score=True, error_score="raise"
+        ).fit(X, y)
+    search = HalvingGridSearchCV(
+        quick(), {"lr": [0.01, 0.1]}, resource="steps", min_resources=2, max_resources=4, factor=2,
+        cv=SemiSupervisedSplit(2), return_train_score=False, error_score="raise", refit=False,
+    )  # fmt: skip
+    assert search.fit(X, y).n_resources_ == [2, 4]
 
 
 def test_our_estimator_refuses_it_by_itself():

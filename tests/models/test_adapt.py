@@ -227,6 +227,9 @@ class TokenHead(nn.Module):
         (TokenHead(), r"given shape \(2, 1, 64\)"),
         (nn.Linear(8, 3), r"shape \(2, 1, 8, 3\) in eval mode"),
         (nn.Sequential(nn.Flatten(), nn.Linear(50, 3)), r"cannot take examples of shape \(1, 8, 8\)"),
+        (nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), "has lazy layers, whose size is not known yet. Run it once"),
+        (nn.Sequential(nn.LazyBatchNorm2d(affine=False), nn.Flatten(), nn.Linear(64, 3)), "has lazy layers"),
+        (torch.compile(plain()), "what torch.compile gave, which hides its layers. Give the module itself"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )

@@ -22,6 +22,7 @@ import numpy as np
 from semigrad.data import album
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
+from semigrad.data.missing import refuse_lost
 from semigrad.data.pictures import find, is_picture, subfolders
 from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
@@ -29,7 +30,7 @@ from semigrad.names import by_shown, shown
 
 TOLERATED_LOSS = 0.03
 LOOKED_AT = 50  # pictures, to choose a network by
-UNLABELED = ("", "-1")
+UNLABELED = ("", "-1", "-1.0")
 ASIDE = ("unlabeled", "test", "val")  # no classes, where class folders stand beside them
 LAYOUTS = (
     "allowed are labeled/<class>/, train/<class>/ or just <class>/ (each with unlabeled/ and test/<class>/ if wanted), "
@@ -208,6 +209,7 @@ def _read_table(table: Path, images: Collection[str]) -> dict[str, str]:
     ]
     if problems:
         raise InputError(problems)
+    refuse_lost(str(table), np.array([label for _, label in found.rows]), "leave it empty, or call the class otherwise")
     return dict(found.rows)
 
 

@@ -1,8 +1,8 @@
 """Arrays as users give them, from a file or from Python: what is accepted, and a sentence for everything else.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled; from Python also with
-None, NaN or NA, but not with the texts that numpy makes of them. names are what the examples of x are called,
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "", "-1" or "-1.0" for unlabeled; from Python
+also with None, NaN or NA, but not with the texts that numpy makes of them. names are what the examples of x are called,
 names_test those of x_test; without them, they are called by their numbers from 0."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEYS = ("x", "y", "x_test", "y_test", "class_names", "names", "names_test")
 BACKBONE = "backbone"
 ARRAYS = (*KEYS, BACKBONE)
 """With the one that `semigrad embed` writes: the network whose features x holds."""
-UNLABELED = ("", "-1")
+UNLABELED = ("", "-1", "-1.0")
 
 
 def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, notes: tuple[str, ...] = ()) -> Dataset:

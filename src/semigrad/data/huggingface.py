@@ -20,10 +20,11 @@ from semigrad.data.given import parts_of, stack_examples
 from semigrad.data.given_arrays import from_given
 from semigrad.data.parquet_files import from_arrow
 from semigrad.data.python_arrays import as_labels
+from semigrad.data.saved import SEVERAL, STATE
 from semigrad.data.table_labels import Parts
 from semigrad.data.tables import LABEL_NAMES, from_tables
 from semigrad.errors import InputError, unknown
-from semigrad.reading import open_file
+from semigrad.reading import TEXT, open_file, parse_json, read_file
 
 LOOKED_AT = 50  # pictures, to choose a network by
 
@@ -116,10 +117,39 @@ def _read(path: Path) -> Any:
         if not file.is_dir():
             open_file(file).close()  # refuses pipes, which would keep the library waiting for ever
     try:
+        for file in _files_of_rows(path):
+            _check_places(file)
         return load_from_disk(str(path))
     except Exception as problem:  # damaged files raise almost anything
         reason = " ".join(str(problem).split())[:200]
         raise InputError(f"{path} is no data set that datasets wrote with save_to_disk ({reason}).") from None
+
+
+def _files_of_rows(path: Path) -> list[Path]:
+    """Those that the library will open by what the folder says; all of them must be in it."""
+
+    def inside(folder: Path, name: str) -> Path:
+        if Path(name).name != name or name == "..":
+            raise ValueError(f"it names {name!r}, which is elsewhere")
+        return folder / name
+
+    def told(file: Path) -> Any:
+        return parse_json(file, read_file(file, TEXT))
+
+    several = path / SEVERAL[0]
+    folders = [inside(path, name) for name in told(several)["splits"]] if several.exists() else [path]
+    named = {folder: told(folder / STATE)["_data_files"] for folder in folders}
+    return [inside(folder, file["filename"]) for folder, files in named.items() for file in files]
+
+
+def _check_places(file: Path) -> None:
+    """Raise where the beginnings of texts or the numbers of categories in an Arrow file lead out of it. The library
+    maps it into memory and reads wherever they lead, which ends the process at best."""
+    import pyarrow
+
+    with pyarrow.memory_map(str(file)) as source, pyarrow.ipc.open_stream(source) as batches:
+        for batch in batches:
+            batch.validate(full=True)
 
 
 def _label(features: Mapping[str, Any], asked: str | None) -> str:

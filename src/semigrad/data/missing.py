@@ -21,11 +21,13 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def refuse_lost(name: str, texts: np.ndarray) -> None:
+def refuse_lost(
+    name: str, texts: np.ndarray, advice: str = "leave it missing (dtype=object), or set unlabeled={!r}"
+) -> None:
     """Refuse texts that were no labels before somebody made texts of them: nobody can tell them from a class."""
     lost = [word for word in AS_TEXT if (texts == word).any()]
     if lost:
         raise InputError(
-            f"{name} holds the text {lost[0]!r}, which a missing label becomes in an array of texts: leave it missing "
-            f"(dtype=object), or set unlabeled={lost[0]!r}."
+            f"{name} holds the text {lost[0]!r}, which a missing label becomes in an array of texts: "
+            f"{advice.format(lost[0])}."
         )

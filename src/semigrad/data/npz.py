@@ -2,8 +2,8 @@
 them.
 
 x is (N, D) numbers, or images: (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, uint8 or floats in
-[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "" or "-1" for unlabeled. names are what the
-examples are called. `semigrad embed` adds backbone, the network whose features x holds.
+[0, 1]. y is (N,) class numbers with -1 for unlabeled, or strings with "", "-1" or "-1.0" for unlabeled. names are what
+the examples are called. `semigrad embed` adds backbone, the network whose features x holds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.given_arrays import ARRAYS, KEYS, from_given
+from semigrad.data.missing import refuse_lost
 from semigrad.errors import InputError, unknown
 from semigrad.reading import memory, open_file
 
@@ -28,7 +29,10 @@ def load(request: Request) -> Dataset:
     assert request.path is not None
     path = request.path
     try:
-        return from_given(f"npz:{path.stem}", read_arrays(path, ARRAYS))
+        arrays = read_arrays(path, ARRAYS)
+        for key in {"y", "y_test"} & arrays.keys():
+            refuse_lost(key, arrays[key], "leave it empty, or call the class otherwise")
+        return from_given(f"npz:{path.stem}", arrays)
     except InputError as problem:
         named = [line if str(path) in line else f"{path}: {line}" for line in problem.problems]
         raise InputError(named) from None
@@ -43,6 +47,8 @@ def look(path: Path) -> Outline:
             rows, *shape = read(file)[0]
     except Exception:  # an archive from anywhere can raise almost anything
         return UNSEEN  # reading the data will say what is wrong
+    if not 1 <= len(shape) <= 3:
+        return UNSEEN
     if len(shape) == 2:
         return Outline((1, *shape), rows)
     last = len(shape) == 3 and shape[-1] in (1, 3) and shape[0] not in (1, 3)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 
-SEVERAL, ONE = ("dataset_dict.json",), ("dataset_info.json", "state.json")
+STATE = "state.json"
+SEVERAL, ONE = ("dataset_dict.json",), ("dataset_info.json", STATE)
 """Files beside a data set of several parts, and beside one part."""
 
 

@@ -41,6 +41,11 @@ def _as_rows(X: Any) -> Any:
 
 def _features(estimator: Any, X: Any, first: bool) -> np.ndarray:
     """Checked by scikit-learn, in its words."""
+    if dates := [name for name, kind in getattr(X, "dtypes", {}).items() if getattr(kind, "kind", "") in "mM"]:
+        raise InputError(
+            f"X: the column {dates[0]!r} holds times, and rows are numbers here. Turn them into numbers first, such as "
+            "days since a date, or leave the column out."
+        )
     try:
         rows = validate_data(estimator, X, reset=first)
         rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows  # categories of pandas come as they are

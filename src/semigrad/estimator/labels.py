@@ -131,5 +131,6 @@ def refuse_unlabeled(y: Any, unlabeled: Any) -> None:
     if count := int(find_unlabeled(given, unlabeled).sum()):
         raise InputError(
             f"{count:,} of the {len(given):,} rows to measure on have no label ({unlabeled!r}), and would count as a "
-            "class that nobody can be right about: split with SemiSupervisedSplit, which keeps such rows in training."
+            "class that nobody can be right about: split with SemiSupervisedSplit, which keeps such rows in training. "
+            "Where training rows are measured too, as HalvingGridSearchCV does, leave it out: return_train_score=False."
         )

@@ -43,6 +43,7 @@ def semi_supervised_scorer(
     Traceback (most recent call last):
     ...
     semigrad.errors.InputError: 89 of the 178 rows to measure on have no label (-1), and would count as a class that
-    nobody can be right about: split with SemiSupervisedSplit, which keeps such rows in training.
+    nobody can be right about: split with SemiSupervisedSplit, which keeps such rows in training. Where training rows
+    are measured too, as HalvingGridSearchCV does, leave it out: return_train_score=False.
     """
     return LabeledScorer(scoring, unlabeled)

@@ -103,7 +103,8 @@ def claimed(folder: Path) -> Iterator[None]:
 
 def cannot_write(path: Path, error: OSError) -> InputError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    advice = "Make room, then go on with --resume" if full else "Choose another place, or make this one writable"
+    room = "Make room, then go on with --resume where that is an option, else start again"
+    advice = room if full else "Choose another place, or make this one writable"
     reason = error.strerror or str(error)
     return InputError(f"Cannot write {path}: {reason}. {advice}; what was saved before is untouched.")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from semigrad.core.randomness import random_state, random_state_kept, restore_random_state
 from semigrad.errors import InputError
@@ -63,12 +64,16 @@ def adapt(net: nn.Module, example: Tensor) -> nn.Module:
 
     example (rows, *shape), two rows or more: they are run through copies of the network, so nothing in it moves.
     """
+    if any(is_lazy(weight) for weight in (*net.parameters(), *net.buffers())):
+        raise InputError("The network has lazy layers, whose size is not known yet. Run it once on a few examples.")
+    if hasattr(net, "_orig_mod"):  # as torch.compile calls it, whose own modules take a second to import
+        raise InputError("The network is what torch.compile gave, which hides its layers. Give the module itself.")
     try:
         copy.deepcopy(net)
     except (RuntimeError, ValueError, TypeError) as error:
         raise InputError(
             f"The network cannot be copied ({str(error).splitlines()[0]}). Use weight_norm of "
-            "torch.nn.utils.parametrizations instead of torch.nn.utils, and run lazy layers once before training."
+            "torch.nn.utils.parametrizations instead of torch.nn.utils."
         ) from error
     if all(_composes(net, example, training) for training in (False, True)):
         return net
