@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from semigrad.errors import InputError
@@ -25,12 +26,20 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: ascii(found[0])[1:-1], text)
 
 
+def composed(text: str) -> str:
+    """A letter with its marks as one sign where there is one: a Mac writes names with two, others with one, and nobody
+    sees the difference."""
+    return unicodedata.normalize("NFC", text)
+
+
 def by_shown(names: Iterable[str], what: str) -> dict[str, str]:
     """Each name by how it is shown; `what` these are, in words for whoever has two that look alike."""
     found: dict[str, str] = {}
+    alike: dict[str, str] = {}
     for name in names:
-        if found.setdefault(shown(name), name) != name:
+        if alike.setdefault(composed(shown(name)), name) != name:
             raise InputError(f"Two {what} would both be shown as {shown(name)!r}. Rename one of them.")
+        found[shown(name)] = name
     return found
 
 

@@ -1,6 +1,7 @@
 """A trained model answers as it did when it was evaluated, whatever form the examples come in."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -185,6 +186,13 @@ def test_no_model_there_and_one_that_may_be_meant(digits_run, tmp_path):
             semigrad.load(path)
     with pytest.raises(InputError, match=rf"is no folder.*such as {digits_run}\.$"):
         semigrad.load(digits_run / "config.json")
+    (tmp_path / "begun").mkdir()
+    shutil.copy(digits_run / "run.json", tmp_path / "begun")
+    unfinished = (
+        rf"begun holds a run that is not finished\. Go on with semigrad train --resume --out {tmp_path}/begun\."
+    )
+    with pytest.raises(InputError, match=unfinished):
+        semigrad.load(tmp_path / "begun")
 
 
 @pytest.mark.parametrize("given", [3, 2.5, None, True, [], ["runs"], {}, b"runs", np.eye(2), ""], ids=repr)

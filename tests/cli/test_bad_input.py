@@ -32,6 +32,11 @@ BAD = {
         ["train", "digits@40", "--method", "supervised", "--beta", "3"],
         ["--beta is an option of meta-gradient, meta-match, not of supervised."],
     ),
+    "labels apart from their data": (
+        ["train", "digits", "@40"],
+        ["@40: nothing takes this. Write digits@40 in one word."],
+    ),
+    "nothing to resume": (["train", "--resume"], ["Say which run to go on with: semigrad train --resume --out RUN."]),
     "a stray word": (["train", "digits@40", "cifar10@4000"], ["cifar10@4000: nothing takes this"]),
     "a switch with a value": (
         ["train", "digits@40", "--mixup", "false"],

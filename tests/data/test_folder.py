@@ -95,7 +95,7 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     data = open_dataset("folder", tmp_path)
     assert data.classes == ("cat", "dog, small")
     assert data.labels.tolist() == [0, 1, -1, -1, -1]
-    assert data.notes == ("1 files that are no pictures ignored",)
+    assert data.notes == ("1 file that is no picture ignored: readme.md",)
 
 
 def test_missing_labels_that_became_texts_are_no_classes(tmp_path: Path) -> None:
@@ -206,6 +206,77 @@ def test_all_problems_of_a_layout_come_together(tmp_path: Path) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("Unlabeled", "unlabeled"), ("unlabelled", "unlabeled"), ("Test", "test"), ("valid", "val"), ("VAL", "val")],
+)
+def test_a_part_that_is_called_otherwise_becomes_no_class(tmp_path: Path, name: str, part: str) -> None:
+    fill(tmp_path, ".")
+    save(tmp_path / name / "0.png")
+    with pytest.raises(InputError, match=rf"{name} would be a class: .* is called {part}/\. Rename it, or move all"):
+        open_dataset("folder", tmp_path)
+    (tmp_path / "labeled").mkdir()
+    for folder in (*COLORS, name):
+        shutil.move(tmp_path / folder, tmp_path / "labeled" / folder)
+    assert open_dataset("folder", tmp_path).classes == tuple(sorted([*COLORS, name]))
+    fill(tmp_path / "beside", "train")
+    save(tmp_path / "beside" / name / "0.png")
+    if part == "unlabeled":
+        with pytest.raises(InputError, match=rf"{name} would not be read: .* is called unlabeled/\. Rename it\."):
+            open_dataset("folder", tmp_path / "beside")
+    else:
+        assert open_dataset("folder", tmp_path / "beside").notes == (
+            f"not read, though there are pictures there: {name}/",
+        )
+
+
+def test_pictures_of_a_kind_that_is_not_read_are_named(tmp_path: Path) -> None:
+    fill(tmp_path, ".")
+    (tmp_path / "fox").mkdir()
+    for number in range(3):
+        (tmp_path / "fox" / f"IMG_{number}.HEIC").write_bytes(b"x")
+    told = r"3 files there are none of \.bmp, \.gif, .*, such as IMG_0\.HEIC"
+    with pytest.raises(InputError, match=rf"not all with pictures in them, such as fox \({told}\)"):
+        open_dataset("folder", tmp_path)
+    (tmp_path / "labeled").mkdir()
+    for folder in (*COLORS, "fox"):
+        shutil.move(tmp_path / folder, tmp_path / "labeled" / folder)
+    with pytest.raises(InputError, match=rf"fox has no pictures: {told}\.$"):
+        open_dataset("folder", tmp_path)
+    save(tmp_path / "labeled" / "fox" / "0.png")
+    named = Path("labeled", "fox", "IMG_0.HEIC")
+    assert open_dataset("folder", tmp_path).notes == (f"3 files that are no pictures ignored, such as {named}",)
+
+
+def test_names_that_a_mac_wrote_are_those_that_look_alike(tmp_path: Path) -> None:
+    one, two = "K\u00e4tzchen", "Ka\u0308tzchen"  # the letter as one sign, and with its marks behind it
+    for name in (one, "dog"):
+        save(tmp_path / "labeled" / name / "0.png", COLORS["cat"] if name == one else COLORS["dog"])
+        save(tmp_path / "test" / (two if name == one else name) / "0.png")
+    data = open_dataset("folder", tmp_path)
+    assert data.classes == (one, "dog")
+    assert data.test_labels is not None
+    assert data.test_labels.tolist() == [0, 1]
+    save(tmp_path / "labeled" / two / "1.png")
+    with pytest.raises(InputError, match=r"Two class folders in .* would both be shown as"):
+        open_dataset("folder", tmp_path)
+    beside = tmp_path / "beside"
+    table(beside, f"file,label\n{one}.png,cat\n1.png,dog\n2.png,\n")
+    save(beside / f"{two}.png")
+    assert open_dataset("folder", beside).labels.tolist() == [-1, 1, -1, 0]
+    (beside / "labels.csv").write_text(f"file,label\n{one}.png,cat\n{two}.png,dog\n", encoding="utf-8")
+    with pytest.raises(InputError, match="1 files that are listed more than once"):
+        open_dataset("folder", beside)
+
+
+def test_no_label_may_stand_in_a_table_as_pandas_writes_it(tmp_path: Path) -> None:
+    save(tmp_path / "3.png")
+    table(tmp_path, "file,label\n0.png,1.0\n1.png,2.0\n2.png,-1.0\n3.png,\n")
+    data = open_dataset("folder", tmp_path)
+    assert data.classes == ("1.0", "2.0")
+    assert data.labels.tolist() == [0, 1, -1, -1]
+
+
 def test_an_empty_or_flat_test_folder_is_not_passed_over(tmp_path: Path) -> None:
     fill(tmp_path, "labeled")
     (tmp_path / "test").mkdir()
@@ -290,7 +361,7 @@ def test_a_few_broken_pictures_are_skipped_and_told(tmp_path: Path, suffix: str)
     assert data.notes[0].startswith("2 unreadable pictures skipped")
     assert f"cat/07.{suffix}" in data.notes[0]
     assert f"dog/50.{suffix} (no known picture format)" in data.notes[0]
-    assert data.notes[1] == "1 files that are no pictures ignored"
+    assert data.notes[1] == f"1 file that is no picture ignored: {Path('train', 'dog', 'notes.txt')}"
     (tmp_path / "train" / "dog" / f"51.{suffix}").write_bytes(b"")
     with pytest.raises(InputError, match=rf"3 of 80 pictures cannot be read: .*cat/07\.{suffix}"):
         open_dataset("folder", tmp_path)

@@ -111,6 +111,11 @@ def test_labels_may_be_strings(tmp_path: Path) -> None:
     assert ordered.labels.tolist() == [0, -1, 1, -1, 0, 1]
 
 
+def test_a_mark_among_numbers_that_became_texts_is_no_class(tmp_path: Path) -> None:
+    data = opened(tmp_path, x=np.eye(4), y=np.array([1.0, 2.0, -1.0, 1.0]).astype(str))
+    assert (data.classes, data.labels.tolist()) == (("1.0", "2.0"), [0, 1, -1, 0])
+
+
 def test_string_classes_are_sorted(tmp_path: Path) -> None:
     data = opened(tmp_path, x=np.eye(12), y=list("kebgadjcifhl"))
     assert data.classes == tuple("abcdefghijkl")

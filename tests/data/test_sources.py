@@ -85,3 +85,7 @@ def test_a_path_without_a_source_gets_the_source(tmp_path: Path) -> None:
         open_dataset(str(tmp_path))
     with pytest.raises(InputError, match="For your own write npz:"):
         open_dataset(str(tmp_path / "a.npz"))
+    with pytest.raises(InputError, match=r"For your own write csv:b\.tsv; but b\.tsv does not exist\.$"):
+        open_dataset("b.tsv")
+    with pytest.raises(InputError, match="For your own write folder:nowhere/photos; but nowhere/photos does not exist"):
+        open_dataset("nowhere/photos")

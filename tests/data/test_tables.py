@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 from pathlib import Path
@@ -217,6 +218,8 @@ def test_new_rows_become_the_same_features(tmp_path: Path) -> None:
     assert kept == data.columns
     np.testing.assert_array_equal(new_rows(kept, tmp_path / "mine.csv").features, everything(data))
     np.testing.assert_array_equal(new_rows(kept, str(tmp_path / "mine.csv")).features, everything(data))
+    os.link(tmp_path / "mine.csv", tmp_path / "mine.TSV")
+    np.testing.assert_array_equal(new_rows(kept, tmp_path / "mine.TSV").features, everything(data))
     rows = [{"color": "red", "age": 7, "sold": "2.5"}, {"color": "pink", "age": None, "sold": 1}]
     np.testing.assert_array_equal(new_rows(kept, rows).features, [[7, 0, 0, 0, 1, 2.5], [3, 1, 0, 0, 0, 1]])
     np.testing.assert_array_equal(new_rows(kept, rows[0]).features, [[7, 0, 0, 0, 1, 2.5]])
@@ -228,7 +231,7 @@ def test_new_rows_become_the_same_features(tmp_path: Path) -> None:
         r"'old' in the column 'age', row 0 \(from 0\), is no number": [{"color": "red", "age": "old", "sold": 1}],
         "are infinite or above": [{"color": "red", "age": 1e39, "sold": 1}],
         "New rows are a file": [],
-        "must end in .csv or .parquet": tmp_path / "mine.txt",
+        "must end in .csv, .tsv or .parquet": tmp_path / "mine.txt",
         "does not exist": tmp_path / "none.csv",
     }.items():
         with pytest.raises(InputError, match=wrong):
@@ -310,6 +313,31 @@ def test_a_sentence_for_everything_wrong(tmp_path: Path, content: str, message: 
 def test_other_encodings_are_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "mine.csv").write_bytes(content)
     with pytest.raises(InputError, match=message):
+        opened(tmp_path / "mine.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"x,y\n1,0\n2,1\n"), r"is compressed \(gzip\), and no text\. Unpack it first\.$"),
+        (b"PK\x03\x04\x14\x00\x06\x00", r"is a zip archive or a spreadsheet, and no text\. .* save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", r"is a spreadsheet \(Excel\), and no text\. Let it save the table as CSV"),
+        (b"PAR1\x15\x04", r"is a Parquet file, and no text\. .* use parquet:PATH"),
+    ],
+)
+def test_other_formats_under_the_name_of_a_table_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "mine.csv").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        opened(tmp_path / "mine.csv")
+
+
+def test_columns_that_pandas_counted_have_their_numbers_as_names(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(np.arange(12).reshape(4, 3) % 5)
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    for data in (open_dataset("csv", tmp_path / "mine.csv", label="2"), Dataset.from_frame(frame, label=2)):
+        assert data.train.raw(np.arange(4)).tolist() == frame[[0, 1]].to_numpy().tolist()
+        assert [data.classes[number] for number in data.labels] == [str(label) for label in frame[2]]
+    with pytest.raises(InputError, match=r"no column of labels.* Columns: 0, 1, 2"):
         opened(tmp_path / "mine.csv")
 
 

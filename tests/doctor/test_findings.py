@@ -109,6 +109,7 @@ def test_sizes_that_differ_and_classes_that_are_not_tested(planted):
     assert (sizes.weight, sizes.count, sizes.examples) == ("note", 2, ["32 x 32: 43", "40 x 20: 1"])
     assert "sides from 20 to 40, 32 x 32 most often (43); the longest is 2.0 times as long as wide" in sizes.what
     assert (untested.weight, untested.count, untested.examples) == ("look", 1, ["dog"])
+    assert not any("are brought to" in told.what for told in report.findings if told is not sizes)  # once is enough
 
 
 def test_exact_copies_within_and_across_parts(planted):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,16 +15,16 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 import semigrad
 from semigrad import InputError
-from semigrad.cli.fit import teller
+from semigrad.cli.fit import Told
 from semigrad.data.opening import divide
 from semigrad.fitting.fit import best, judged
-from semigrad.fitting.folds import Answers, held_out_answers
+from semigrad.fitting.folds import Answers, cross_validate, held_out_answers
 from semigrad.fitting.looking import look_at, of_each_class, spec_of
 from semigrad.fitting.planning import MOST_STEPS, Plan, Wish, keep, make_plan, seconds_of, seconds_of_all, usual_place
 from semigrad.folder.saved import load_origin
 from semigrad.settings.recipes import BY_KIND, CANDIDATES
 from tests.classifier.conftest import stripes
-from tests.small_runs import cli
+from tests.small_runs import cli, go, small
 
 
 def save(path, x, y, labels_of_each, test=40):
@@ -122,12 +123,51 @@ def test_what_is_planned_and_done_is_said_in_words(wine, capsys):
     assert str(plan) == f"{told} time, about 5.0 min."
     begun = dataclasses.replace(plan, begun=True, methods=("supervised", "vat", "pi-model"))
     assert str(begun).startswith("Going on with what was begun.\npi-model, vat, labeled-only with mlp")
-    tell = teller(plan)
+    told = Told(plan)
+    told.under_way({("vat", 0): 7, ("supervised", 3): 0})
+    told.under_way({})
     for method in plan.methods:
-        tell(method, 2, {"validation": {"error": 25.0}, "seconds": 3.2})
+        told.finished(method, 2, {"validation": {"error": 25.0}, "seconds": 3.2})
     assert capsys.readouterr().err.splitlines() == [
+        "under way: vat, fold 1, step 7 of 40; labeled-only, fold 4, step 0 of 40", "under way: starting",
         "[1/9] labeled-only, fold 3 held out: 25.0 % wrong, 3 s", "[2/9] vat, fold 3 held out: 25.0 % wrong, 3 s",
     ]  # fmt: skip
+
+
+def test_a_long_comparison_tells_how_far_it_is(wine, tmp_path):
+    """With real runs in other processes, asked as often as can be."""
+
+    class Listener:
+        silence = 0.0
+
+        def __init__(self):
+            self.heard, self.ended = {}, []
+
+        def finished(self, method, fold, result):
+            self.ended.append((method, fold))
+
+        def under_way(self, runs):
+            for run, step in runs.items():
+                self.heard.setdefault(run, []).append(step)
+
+    look, listener = look_at(str(wine)), Listener()
+    plan = Plan(look, ("supervised", "vat"), 400, 0, 1.0, 1)
+    cross_validate(plan, tmp_path, listener)
+    assert sorted(listener.ended) == sorted((method, fold) for method in plan.methods for fold in range(4))
+    assert {*listener.heard} <= {*listener.ended}
+    assert all(steps == sorted(steps) and steps[-1] <= 400 for steps in listener.heard.values())
+    assert any(0 < step < 400 for steps in listener.heard.values() for step in steps)
+
+
+def test_a_plan_of_several_sentences_has_a_line_for_each(wine, tmp_path, capsys):
+    """A line break that was shown as an escape made one long line of them. The place holds another run, so that
+    nothing is trained."""
+    go(small(steps=1), tmp_path / "run")
+    assert cli("fit", wine, "--budget", "1s", "--jobs", "1", "--out", tmp_path / "run") == 2
+    *_, compared, longer, problem = capsys.readouterr().err.splitlines()
+    assert compared.startswith("vat against labeled-only with mlp")
+    assert longer.startswith("That is more than the 1 s of the budget")
+    assert "holds another run" in problem
 
 
 def test_the_plan_fills_the_time_and_not_more(wine):
@@ -166,6 +206,8 @@ def test_what_a_path_is(tmp_path, wine):
     assert spec_of(str(wine)) == f"npz:{wine}"
     assert spec_of(str(tmp_path)) == f"folder:{tmp_path}"
     assert spec_of("digits@40") == "digits@40"
+    (tmp_path / "t.TSV").touch()
+    assert spec_of(str(tmp_path / "t.TSV")) == f"csv:{tmp_path / 't.TSV'}"
     (tmp_path / "x.txt").write_text("")
     for odd in (tmp_path / "nothing", tmp_path / "x.txt"):
         with pytest.raises(InputError):
@@ -231,14 +273,31 @@ def test_the_only_label_of_a_class_is_always_trained_on(tmp_path):
 @pytest.mark.parametrize("words", [["--budget", "soon"], ["--method", "magic"], ["--steps", "0"]])
 def test_odd_words(wine, words, capsys):
     assert cli("fit", wine, *words) == 2
-    assert "Traceback" not in capsys.readouterr().err
+    (problem,) = capsys.readouterr().err.splitlines()  # before the data are read
+    assert problem.startswith("semigrad: ")
+
+
+def test_data_without_unlabeled_examples_say_what_can_be_done(tmp_path, capsys):
+    x, y = load_wine(return_X_y=True)
+    kept = np.concatenate([np.flatnonzero(y == c)[:6] for c in range(3)])
+    np.savez(tmp_path / "all.npz", x=x[kept], y=y[kept])
+    assert cli("fit", tmp_path / "all.npz", "--out", tmp_path / "run") == 2
+    problem = capsys.readouterr().err.splitlines()[-1]
+    assert "leaves nothing unlabeled, so that there is nothing to compare" in problem
+    assert "--include-labeled" not in problem  # which fit does not have
+    assert not (tmp_path / "run-folds").exists()
+    (advised,) = re.findall(r"semigrad fit (\S+@9)\)", problem)
+    for words in ([advised], [tmp_path / "all.npz", "--method", "supervised"]):
+        assert cli("fit", *words, "--steps", "2", "--jobs", "1", "--out", tmp_path / str(len(words))) == 0
 
 
 def test_the_place_is_looked_at_before_anything_is_trained(wine, tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    assert cli("fit", wine, "--steps", "40", "--out", tmp_path / "full") == 2
-    assert "holds no run of ours" in capsys.readouterr().err
+    for place, problem in {"full": "holds no run of ours", "full/mine.txt": "is a file, and a run is a folder"}.items():
+        assert cli("fit", wine, "--steps", "40", "--out", tmp_path / place) == 2
+        (line,) = capsys.readouterr().err.splitlines()  # before the data are read
+        assert problem in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
 
 

@@ -86,6 +86,19 @@ def test_one_answer_is_spoken_of_as_one():
             still_open(Path("labels.csv"), answers, {"a": "0", "b": "2"})
 
 
+def test_answers_find_names_that_a_mac_wrote(tmp_path):
+    one, two = "\u00e4", "a\u0308"  # look alike
+    for number, name in enumerate([one, "1", two + two, two]):
+        picture(tmp_path / "photos" / f"{name}-{number}.png", number)
+    listed = ["file,label", f"{two}-0.png,{one}", "1-1.png,c", f"{one}{one}-2.png,-1.0"]
+    (tmp_path / "photos" / "labels.csv").write_text("\n".join(listed), encoding="utf-8")
+    run, sheet = trained(f"folder:{tmp_path / 'photos'}", tmp_path / "run"), tmp_path / "sheet.csv"
+    sheet.write_text(f"example,answer\n{two}{two}-2.png,{two}\n{two}-3.png,c\n", encoding="utf-8")
+    merged = merge(run, [sheet])
+    assert merged.added == 2
+    assert labels_in(merged.new) == {f"{two}-0.png": one, "1-1.png": "c", f"{one}{one}-2.png": one, f"{two}-3.png": "c"}
+
+
 def test_answers_that_cannot_be_meant_are_refused(beside, tmp_path):
     data, run = beside
     before = everything(data)

@@ -16,7 +16,7 @@ from semigrad.classifier.inputs import Part, parts_of
 from semigrad.data.dataset import ready
 from semigrad.errors import InputError
 from semigrad.folder.backbone import on_backbone
-from semigrad.folder.run_folder import CONFIG, MODEL
+from semigrad.folder.run_folder import CONFIG, MODEL, RESULT, RUN
 from semigrad.folder.saved import Form, load_weights
 from semigrad.reading import as_path
 from semigrad.training.calibration import FEWEST, warmed
@@ -130,5 +130,7 @@ def no_model(folder: Path) -> str:
         return f"{folder} does not exist. Give the folder of a run{advice}."
     if not folder.is_dir():
         return f"{folder} is no folder. Give the folder of a run{advice}."
+    if (folder / RUN).is_file() and not (folder / RESULT).exists():
+        return f"{folder} holds a run that is not finished. Go on with semigrad train --resume --out {folder}."
     missing = CONFIG if not (folder / CONFIG).is_file() else MODEL
     return f"{folder} holds no trained model: there is no {missing} in it. Give the folder of a run{advice}."

@@ -27,7 +27,7 @@ from semigrad.folder.saved import Form
 from semigrad.names import shown
 
 AT_A_TIME = 500
-ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".parquet")
+ARRAYS, TABLES = (".npy", ".npz"), (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def allowed(form: Form) -> str:
     """What the model can be asked about, in words."""
     if form.columns is not None:
         return (
-            "a table (.csv, .parquet, a DataFrame, a dictionary of columns), a row as a dictionary or a list of them, "
-            "or an array of features"
+            "a table (.csv, .tsv, .parquet, a DataFrame, a dictionary of columns), a row as a dictionary or a list of "
+            "them, or an array of features"
         )
     if len(form.shape) == 1:
         return f"an array of {form.shape[0]} features a row, or a file that holds one (.npy, .npz with x)"

@@ -20,7 +20,8 @@ class Options:
     labeled, labels that look wrong. Nothing is changed."""
 
     path: Annotated[str, POSITIONAL]
-    """A folder of pictures or of datasets, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
+    """A folder of pictures or of datasets, a table (.csv, .tsv, .parquet), arrays (.npz), or data by
+    name (digits@40)."""
     run: Path | None = None
     """A finished run on these data: examples are compared by its network's features instead of by pixels."""
     label: str | None = None

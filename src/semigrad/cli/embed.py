@@ -25,7 +25,8 @@ class Options:
     `semigrad train`. What is trained on them can be asked about pictures: the network stands in the file too."""
 
     data: Annotated[str, POSITIONAL]
-    """A folder of pictures or of datasets, a table (.csv, .parquet), arrays (.npz), or data by name (cifar10)."""
+    """A folder of pictures or of datasets, a table (.csv, .tsv, .parquet), arrays (.npz), or data by
+    name (cifar10)."""
     model: str | None = None
     """The network, which must be said: a name such as timm:resnet18 (semigrad list models), or the folder of a run."""
     pretrained: str | None = None

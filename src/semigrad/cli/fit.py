@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +27,8 @@ class Options:
     whether the unlabeled data helped."""
 
     path: Annotated[str, POSITIONAL]
-    """A folder of pictures or of datasets, a table (.csv, .parquet), arrays (.npz), or data by name (digits@40)."""
+    """A folder of pictures or of datasets, a table (.csv, .tsv, .parquet), arrays (.npz), or data by
+    name (digits@40)."""
     method: str | None = None
     """The method to compare with labeled-only; none: the default for such data; auto: compares several."""
     budget: str = "10m"
@@ -58,19 +59,28 @@ def main(words: Sequence[str]) -> int:
     from semigrad.fitting.fit import check_place, fit
     from semigrad.fitting.looking import look_at
     from semigrad.fitting.planning import Wish, keep, plan_for, seconds_of, usual_place
+    from semigrad.folder.run_folder import RunFolder
+    from semigrad.settings.fields import refuse
     from semigrad.training.progress import for_this_terminal
 
     wish = Wish(options.method, seconds_of(options.budget), options.steps, options.seed, options.balanced)
+    wish.check()
+    refuse(RunFolder(options.out).strangers() if options.out else [])  # before the data, which may be many, are read
     given = {"label": options.label, "image_size": options.image_size}
     look = look_at(options.path, options.seed, **{name: value for name, value in given.items() if value is not None})
     for line in (str(look), *look.notes):
         say(line)
     out = options.out or usual_place(look, wish)
     plan = plan_for(look, wish, out, options.jobs or os.cpu_count() or 1)
-    say(str(plan))
+    for line in str(plan).splitlines():
+        say(line)
     check_place(plan, out)
     keep(plan, wish, out)
-    fitted = fit(plan, out, Execution(threads=1), teller(plan), for_this_terminal())
+    told = Told(plan)
+    try:
+        fitted = fit(plan, out, Execution(threads=1), told, for_this_terminal())
+    finally:
+        told.ticker.clear()
     print("\n".join([*describe(fitted, plan), f"Run: {out}", f"Predict: semigrad predict {out} PATH"]))
     if options.report:
         from semigrad.report.page import run_page
@@ -85,18 +95,30 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def teller(plan: Plan) -> Callable[[str, int, dict[str, Any]], None]:
-    """Says of every model of a fold how it did on what was held out."""
-    from semigrad.training.verdict import LABELED_ONLY
+class Told:
+    """Says of every model of a fold how it did on what was held out, and of those under way how far they are."""
 
-    number = itertools.count(1)
+    def __init__(self, plan: Plan) -> None:
+        from semigrad.training.progress import Ticker
 
-    def tell(method: str, fold: int, result: dict[str, Any]) -> None:
-        name = "labeled-only" if method == LABELED_ONLY else method
+        self.plan, self.number, self.ticker = plan, itertools.count(1), Ticker()
+        self.silence = self.ticker.every
+
+    def finished(self, method: str, fold: int, result: dict[str, Any]) -> None:
         wrong, seconds = result["validation"]["error"], result["seconds"]
-        say(f"[{next(number)}/{plan.runs}] {name}, fold {fold + 1} held out: {wrong:.1f} % wrong, {seconds:.0f} s")
+        self.ticker.clear()
+        number, what = next(self.number), self.what(method, fold)
+        say(f"[{number}/{self.plan.runs}] {what} held out: {wrong:.1f} % wrong, {seconds:.0f} s")
 
-    return tell
+    def under_way(self, runs: Mapping[tuple[str, int], int]) -> None:
+        far = [f"{self.what(*run)}, step {max(step, 0):,} of {self.plan.steps:,}" for run, step in runs.items()]
+        self.ticker.tick(f"under way: {'; '.join(far) or 'starting'}")
+
+    @staticmethod
+    def what(method: str, fold: int) -> str:
+        from semigrad.training.verdict import LABELED_ONLY
+
+        return f"{'labeled-only' if method == LABELED_ONLY else method}, fold {fold + 1}"
 
 
 def describe(fitted: Fitted, plan: Plan) -> list[str]:

@@ -102,7 +102,11 @@ def main(words: Sequence[str]) -> int:
 
 def data_of(line: Line, config: dict[str, Any], output: Output, problems: list[str]) -> str:
     """DATA, from the command line or a file."""
-    problems += stray_words(line.alone[1:], "A list is one word, with commas: --milestones 0.5,0.75.")
+    if len(line.alone) > 1 and line.alone[1].startswith("@"):
+        advice = f"Write {line.alone[0]}{line.alone[1]} in one word."
+    else:
+        advice = "A list is one word, with commas: --milestones 0.5,0.75."
+    problems += stray_words(line.alone[1:], advice)
     given = line.alone[0] if line.alone else config.get("data")
     if given is None and not line.asks_help:
         from semigrad.data import SOURCES
@@ -127,8 +131,12 @@ def content_of(chosen: Selection, output: Output) -> dict[str, Any]:
 
 
 def nothing_to_resume(output: Output) -> list[str]:
-    """A sentence where no data are named because a run is to be resumed that is not there."""
-    return [f"{output.out} holds no run to go on with."] if output.out and output.resume else []
+    """A sentence where no data are named because a run is to be resumed that is not there, or not named."""
+    if not output.resume:
+        return []
+    if output.out is None:
+        return ["Say which run to go on with: semigrad train --resume --out RUN."]
+    return [f"{output.out} holds no run to go on with."]
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ from semigrad.errors import InputError, unknown
 from semigrad.settings.fields import ImageSide, problems_of
 
 __all__ = ["SOURCES", "Dataset", "Request", "Source", "data_root", "open_dataset", "outline_of", "source_for"]
+
+
+ENDINGS = (".npz", ".csv", ".tsv", ".parquet")
+"""Of files with somebody's own data."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,7 @@ def open_dataset(
             "Python, as semigrad.train(run, out, dataset=...)."
         )
     if name not in SOURCES:
-        own = f" For your own write {source_for(Path(name))}:{name}." if Path(name).exists() else ""
-        raise InputError(unknown("data set", name, SOURCES) + own)
+        raise InputError(unknown("data set", name, SOURCES) + _own(name))
     source = SOURCES[name]
     problems = []
     if source.needs_path and path is None:
@@ -107,6 +111,17 @@ def open_dataset(
     if problems:
         raise InputError(problems)
     return source.load(Request(root or data_root(), path, image_size, resized_crop, label))
+
+
+def _own(name: str) -> str:
+    """What to write where somebody's own data stand without their kind in front, and whether they are there."""
+    path = Path(name).expanduser()
+    if path.exists():
+        return f" For your own write {source_for(path)}:{name}."
+    if path.suffix.lower() in ENDINGS or os.sep in name:
+        kind = source_for(path) if path.suffix else "folder"
+        return f" For your own write {kind}:{name}; but {name} does not exist."
+    return ""
 
 
 def source_for(path: Path) -> str:

@@ -23,15 +23,18 @@ from semigrad.data import album
 from semigrad.data.arrays import from_arrays
 from semigrad.data.dataset import UNSEEN, Dataset, Outline, Request
 from semigrad.data.missing import refuse_lost
-from semigrad.data.pictures import find, is_picture, subfolders
+from semigrad.data.pictures import find, is_picture, none_of, subfolders
 from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
-from semigrad.names import by_shown, shown
+from semigrad.names import by_shown, composed, shown
+from semigrad.settings.fields import refuse
 
 TOLERATED_LOSS = 0.03
 LOOKED_AT = 50  # pictures, to choose a network by
-UNLABELED = ("", "-1", "-1.0")
+UNLABELED = ("", "-1", "-1.0")  # the last as pandas writes it beside missing labels
 ASIDE = ("unlabeled", "test", "val")  # no classes, where class folders stand beside them
+MEANT = {"unlabelled": "unlabeled", "unsupervised": "unlabeled", "valid": "val", "validation": "val", "testing": "test"}
+"""Names, in small letters, by which other people and programs call these."""
 LAYOUTS = (
     "allowed are labeled/<class>/, train/<class>/ or just <class>/ (each with unlabeled/ and test/<class>/ if wanted), "
     "or pictures side by side with one CSV file that has the columns file,label"
@@ -51,7 +54,7 @@ class Listing:
 
     classes: tuple[str, ...]
     entries: list[Entry]  # the training part first
-    others: int  # files that are no pictures
+    others: list[str]  # files that are no pictures
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +74,12 @@ def as_dataset(path: Path, listing: Listing, pictures: album.Album) -> Dataset:
     if pictures.lost:
         notes.append(f"{len(pictures.lost)} unreadable pictures skipped: {_some(path, listing, pictures.lost)}")
     if listing.others:
-        notes.append(f"{listing.others} files that are no pictures ignored")
+        count, named = len(listing.others), shown(os.path.relpath(listing.others[0], path))
+        notes.append(
+            f"1 file that is no picture ignored: {named}"
+            if count == 1
+            else f"{count:,} files that are no pictures ignored, such as {named}"
+        )
     kept = [listing.entries[position] for position in pictures.kept]
     labels = np.array([entry.label for entry in kept])
     border = sum(entry.part == "train" for entry in kept)
@@ -115,12 +123,14 @@ def listing_of(path: Path) -> Listing:
     if len(tables) == 1:
         return _by_table(path, tables[0])
     direct = [folder for folder in subfolders(path) if folder.name not in ASIDE]
+    if not tables:
+        refuse(_misnamed(direct, ASIDE, "be a class", ", or move all classes into labeled/ where it is one"))
     if not tables and len(direct) > 1 and all(_has_pictures(folder) for folder in direct):
         return _by_folders(path, path, direct)
-    without = f", such as {folder.name}" if (folder := next((f for f in direct if not _has_pictures(f)), None)) else ""
+    without = next((f", not all with pictures in them, such as {_bare(f)}" for f in direct if not _has_pictures(f)), "")
     raise InputError(
         f"{path} has no folder labeled/ or train/, {len(tables)} CSV files and {len(direct)} folders that could be "
-        f"classes{f', not all with pictures in them{without}' if without else ''}; {LAYOUTS}."
+        f"classes{without}; {LAYOUTS}."
     )
 
 
@@ -129,32 +139,38 @@ def _has_pictures(folder: Path) -> bool:
     return any(is_picture(entry.name) and entry.is_file() for entry in folder.iterdir())
 
 
+def _bare(folder: Path) -> str:
+    """The name of a folder without pictures right in it, and which other files are there."""
+    files = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
+    return f"{shown(folder.name)}{f' ({none_of(files)})' if files else ''}"
+
+
 def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
     """By the class folders `members` of the folder `labeled`."""
     classes = tuple(by_shown((folder.name for folder in members), f"class folders in {labeled}"))
-    number = {name: position for position, name in enumerate(classes)}
+    number = {composed(name): position for position, name in enumerate(classes)}
     problems = [] if len(classes) > 1 else [f"{labeled} has {len(classes)} class folders, at least two are needed."]
     held = [folder for name in ("test", "val") if (folder := path / name).is_dir()]
     notes: tuple[str, ...] = ("val/ is not read, because there is test/",) if len(held) == 2 else ()
     aside = [folder for folder in subfolders(path) if folder.name not in ASIDE and folder not in (labeled, *members)]
+    problems += _misnamed(aside, ASIDE[:1], "not be read")
     notes += _not_read(aside)
     entries: list[Entry] = []
-    others = 0
+    others: list[str] = []
 
     def add(folder: Path, part: str, label: int) -> None:
-        nonlocal others
         found, ignored = find(folder)
-        others += ignored
+        others.extend(ignored)
         entries.extend(Entry(file, part, label) for file in found)
         if not found:
-            problems.append(f"{folder} has no pictures.")
+            problems.append(f"{folder} has no pictures: {none_of(ignored)}.")
 
     for folder in members:
-        add(folder, "train", number[shown(folder.name)])
+        add(folder, "train", number[composed(shown(folder.name))])
     if (path / "unlabeled").is_dir():
         add(path / "unlabeled", "train", -1)
     for folder in subfolders(held[0]) if held else ():
-        if (name := shown(folder.name)) in number:
+        if (name := composed(shown(folder.name))) in number:
             add(folder, "test", number[name])
         else:
             problems.append(f"{folder} is a class that {labeled} does not have; it has {', '.join(classes)}.")
@@ -168,6 +184,16 @@ def _by_folders(path: Path, labeled: Path, members: Sequence[Path]) -> Listing:
     return Listing(classes, entries, others, notes)
 
 
+def _misnamed(folders: Sequence[Path], parts: Collection[str], instead: str, remedy: str = "") -> list[str]:
+    """Sentences for folders that are called like one of these parts, but not quite, and what would become of them."""
+    meant = {folder: MEANT.get(folder.name.lower(), folder.name.lower()) for folder in folders}
+    return [
+        f"{folder} would {instead}: the part that it seems to be is called {part}/. Rename it{remedy}."
+        for folder, part in meant.items()
+        if part in parts and folder.name != part
+    ]
+
+
 def _by_table(path: Path, table: Path) -> Listing:
     names = sorted(file.name for file in path.iterdir() if not file.name.startswith(".") and not file.is_dir())
     images = [name for name in names if is_picture(name)]
@@ -176,8 +202,9 @@ def _by_table(path: Path, table: Path) -> Listing:
     if len(classes) < 2:
         raise InputError(f"{table} has labels of {len(classes)} classes, at least two are needed.")
     number = {name: position for position, name in enumerate(classes)}
-    entries = [Entry(os.path.join(path, name), "train", number.get(labels.get(shown(name), ""), -1)) for name in images]
-    strangers = len(names) - len(images) - 1  # the table is none
+    given = {name: labels.get(composed(shown(name)), "") for name in images}
+    entries = [Entry(os.path.join(path, name), "train", number.get(label, -1)) for name, label in given.items()]
+    strangers = [str(path / name) for name in names if not is_picture(name) and name != table.name]
     return Listing(classes, entries, strangers, _not_read(subfolders(path)))
 
 
@@ -190,14 +217,15 @@ def _not_read(folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _read_table(table: Path, images: Collection[str]) -> dict[str, str]:
-    """Label by file name as it is shown; each must be that of a picture beside the table, and stand there once."""
+    """Label by file name as it is shown and composed; each must be that of a picture beside the table, and stand there
+    once."""
     found = read_records(table)
     if found.header != ["file", "label"]:
         raise InputError(
             f"{table} begins with {found.separator.join(found.header)!r}, expected the columns file,label."
         )
-    counts = Counter(file for file, _ in found.rows)
-    absent = [name for name in counts if name not in images]
+    counts, known = Counter(composed(file) for file, _ in found.rows), set(map(composed, images))
+    absent = [name for name in counts if name not in known]
     repeated = [name for name, times in counts.items() if times > 1]
     problems = [
         f"{table}: {len(names):,} {what}, for example {names[0]!r}."
@@ -210,7 +238,7 @@ def _read_table(table: Path, images: Collection[str]) -> dict[str, str]:
     if problems:
         raise InputError(problems)
     refuse_lost(str(table), np.array([label for _, label in found.rows]), "leave it empty, or call the class otherwise")
-    return dict(found.rows)
+    return {composed(file): label for file, label in found.rows}
 
 
 def _check_losses(path: Path, listing: Listing, lost: dict[int, str]) -> None:

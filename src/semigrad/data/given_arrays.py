@@ -23,6 +23,7 @@ BACKBONE = "backbone"
 ARRAYS = (*KEYS, BACKBONE)
 """With the one that `semigrad embed` writes: the network whose features x holds."""
 UNLABELED = ("", "-1", "-1.0")
+"""As texts; the last is what numpy makes of a -1 among floats."""
 
 
 def from_given(name: str, arrays: Mapping[str, np.ndarray], flip: bool = False, notes: tuple[str, ...] = ()) -> Dataset:
@@ -148,7 +149,10 @@ def _labels(
         given = {key: np.array([number[label] for label in labels.tolist()]) for key, labels in given.items()}
     elif not all(labels.dtype.kind in "biu" for labels in given.values()):
         kinds = " and ".join(f"{key} {labels.dtype}" for key, labels in given.items())
-        raise InputError(f"{kinds}: labels must be whole numbers or strings, the same in y and y_test.")
+        raise InputError(
+            f"{kinds}: labels must be whole numbers or strings, the same in y and y_test; numbers from 0 on, -1 where "
+            "there is no label (from NaN: np.where(np.isnan(y), -1, y).astype(int))."
+        )
     for key, labels in given.items():
         if labels.dtype == np.uint64 and labels.size and int(labels.max()) > np.iinfo(np.int64).max:
             raise InputError(
@@ -175,7 +179,7 @@ def _check_classes(given: Mapping[str, np.ndarray], count: int) -> None:
     if first := list(itertools.islice(unseen, 10)):
         problems.append(
             f"no example has the class {', '.join(map(str, first))}; with classes 0 to {count - 1}, "
-            f"{count - len(present)} are without one. Number the classes without gaps."
+            f"{count - len(present)} are without one. Number the classes from 0 on, without gaps."
         )
     labeled = given["y"][given["y"] >= 0]
     if len(labeled) == 0 or count < 2:

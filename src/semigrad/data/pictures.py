@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from semigrad.errors import InputError
+from semigrad.names import shown
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -44,25 +45,38 @@ def subfolders(folder: Path) -> list[Path]:
     )
 
 
-def find(folder: Path) -> tuple[list[str], int]:
-    """The pictures below the folder, at any depth, in one order everywhere; and the number of other files.
+def find(folder: Path) -> tuple[list[str], list[str]]:
+    """The pictures below the folder, at any depth, in one order everywhere; and the other files.
 
     Hidden files are passed over. Links to folders are not followed, so the walk ends whatever they point at."""
     return walk(folder)[:2]
 
 
-def walk(folder: Path) -> tuple[list[str], int, list[str]]:
+def walk(folder: Path) -> tuple[list[str], list[str], list[str]]:
     """The same, and the folders that were looked into."""
-    pictures, others, walked = [], 0, []
+    pictures: list[str] = []
+    others: list[str] = []
+    walked = []
     for parent, folders, files in os.walk(folder, onerror=_not_looked_into):
         walked.append(parent)
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if is_picture(name) and not name.startswith("."):
-                pictures.append(os.path.join(parent, name))
-            elif not name.startswith("."):
-                others += 1
-    return sorted(pictures, key=lambda path: path.split(os.sep)), others, walked
+            if not name.startswith("."):
+                (pictures if is_picture(name) else others).append(os.path.join(parent, name))
+    return _in_order(pictures), _in_order(others), walked
+
+
+def _in_order(files: list[str]) -> list[str]:
+    return sorted(files, key=lambda path: path.split(os.sep))
+
+
+def none_of(files: Sequence[str]) -> str:
+    """Why these other files do not count, in words: none of them has the ending of a picture."""
+    if not files:
+        return "it is empty"
+    named = shown(os.path.basename(files[0]))
+    count = "1 file there is" if len(files) == 1 else f"{len(files):,} files there are"
+    return f"{count} none of {', '.join(SUFFIXES)}, such as {named}"
 
 
 def _not_looked_into(error: OSError) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from semigrad.data.dataset import Dataset
+from semigrad.data.dataset import MEMORY, Dataset
 from semigrad.errors import InputError
 
 _GRAMMAR = re.compile(
@@ -125,6 +125,15 @@ def _asked(spec: DataSpec, available: list[int]) -> list[int]:
         raise InputError(f"A share of labels lies above 0 % and up to 100 %; given: {spec.share} %.")
     share = 1.0 if spec.share is None else spec.share / 100
     return [max(1, round(share * count)) for count in available]
+
+
+def fewer_labels(data: str, available: Sequence[int] | np.ndarray) -> str:
+    """How to ask for fewer labels of the same data, of which there are so many of each class: for ten, or half of
+    them."""
+    spec, some = DataSpec.parse(data), len(available) * max(1, min(10, int(min(available)) // 2))
+    if spec.name == MEMORY:
+        return f"labels={some}"
+    return f"{data if spec.labels is None and spec.share is None else data.rpartition('@')[0]}@{some}"
 
 
 def equally(total: int, classes: int) -> int:

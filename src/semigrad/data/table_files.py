@@ -18,6 +18,13 @@ MOST_CELLS = 5 * 10**8
 LONGEST_CELL = 10_000
 CHUNK = 2**20  # bytes
 SEPARATORS = (",", ";", "\t")
+OTHER_FORMATS = {
+    b"\x1f\x8b": "compressed (gzip), and no text. Unpack it first",
+    b"PK\x03\x04": "a zip archive or a spreadsheet, and no text. Unpack it, or let the spreadsheet save it as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet (Excel), and no text. Let it save the table as CSV",
+    b"PAR1": "a Parquet file, and no text. Let its name end in .parquet, and use parquet:PATH",
+}
+"""What stands at the beginning of other files that hold tables, and what to do with them."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,8 @@ def _check_size(path: Path) -> None:
 def _text(path: Path) -> str:
     _check_size(path)
     raw = read_file(path, MOST_BYTES)
+    if other := next((words for start, words in OTHER_FORMATS.items() if raw.startswith(start)), None):
+        raise InputError(f"{path} is {other}.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -122,7 +131,8 @@ def _check_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def _names(path: Path, header: Sequence[str]) -> tuple[set[str], tuple[str, ...]]:
     """The columns that count: all but the row numbers without a name that pandas puts in front."""
-    if all(read_number(name) is not None and name.lower() not in MISSING for name in header):
+    counted = list(header) == list(map(str, range(len(header))))  # as pandas calls columns that nobody named
+    if not counted and all(read_number(name) is not None and name.lower() not in MISSING for name in header):
         raise InputError(
             f"{path} begins with numbers ({', '.join(header[:3])}, ...). Begin it with a line of names of the columns."
         )

@@ -193,8 +193,9 @@ def new_rows(columns: Columns, rows: Path | str | Mapping[str, Any] | Sequence[M
 
 def _read_file(path: Path) -> Table:
     ending = path.suffix.lower().removeprefix(".")
+    ending = "csv" if ending == "tsv" else ending
     if ending not in READERS:
-        raise InputError(f"{path} must end in .csv or .parquet to be read as a table.")
+        raise InputError(f"{path} must end in .csv, .tsv or .parquet to be read as a table.")
     if not path.is_file():
         raise InputError(f"{path} does not exist, or is no file.")
     return read_csv(path, keep_empty=True) if ending == "csv" else READERS[ending](path)  # answers go by their number

@@ -128,7 +128,8 @@ def _of_folder(spec: str, run: Run) -> Subject:
         shown(os.path.relpath(files[position], path)): reason for position, reason in sorted(pictures.lost.items())
     }
     sizes = Counter((width, height) for width, height, _ in album.heads_of(files))
-    notes = tuple(note for note in subject.notes if "unreadable" not in note)  # that is said as a finding
+    told = ("unreadable", *(("all are brought to",) if len(sizes) > 1 else ()))  # as findings
+    notes = tuple(note for note in subject.notes if not any(words in note for words in told))
     return replace(subject, broken=broken, sizes=sizes, notes=notes)
 
 

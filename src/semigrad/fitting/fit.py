@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semigrad.fitting.folds import Answers, cross_validate
+from semigrad.fitting.folds import Answers, Teller, cross_validate
 from semigrad.fitting.planning import Plan, folds_beside
 from semigrad.folder.files import write_json
 from semigrad.folder.run_folder import FIT, RUN, RunFolder
@@ -35,12 +34,10 @@ def check_place(plan: Plan, out: Path) -> None:
     refuse(held[0] if all(held) else [])
 
 
-def fit(
-    plan: Plan, out: Path, execution: Execution, tell: Callable[[str, int, dict[str, Any]], None], progress: Progress
-) -> Fitted:
+def fit(plan: Plan, out: Path, execution: Execution, teller: Teller, progress: Progress) -> Fitted:
     """Compare the methods on labels held out, then train the best on all labels into `out`, with the temperature of
     those answers. What was compared stands in fit.json."""
-    answers = cross_validate(plan, folds_beside(out), tell) if plan.folds else {}
+    answers = cross_validate(plan, folds_beside(out), teller) if plan.folds else {}
     verdicts, chosen = judged(plan, answers), best(answers) if answers else plan.methods[-1]
     result = train(plan.run(chosen), out, resume=(out / RUN).exists(), execution=execution, progress=progress)
     if answers:

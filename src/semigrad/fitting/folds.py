@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from semigrad.data.opening import divide
 from semigrad.data.stream import in_order
 from semigrad.errors import InputError
 from semigrad.fitting.planning import Plan
-from semigrad.folder.run_folder import RESULT
+from semigrad.folder.metrics import read_metrics
+from semigrad.folder.run_folder import METRICS, RESULT
 from semigrad.folder.saved import load_weights
 from semigrad.run import Run
 from semigrad.training.evaluate import probabilities
@@ -40,7 +41,19 @@ class Answers:
         return float(-np.log(np.maximum(given, np.finfo(float).tiny)).mean())
 
 
-def cross_validate(plan: Plan, place: Path, tell: Callable[[str, int, dict[str, Any]], None]) -> dict[str, Answers]:
+class Teller(Protocol):
+    """Who hears how the runs on the folds go."""
+
+    silence: float
+    """Seconds without a word after which it is asked what is under way."""
+
+    def finished(self, method: str, fold: int, result: dict[str, Any]) -> None: ...
+
+    def under_way(self, runs: Mapping[tuple[str, int], int]) -> None:
+        """The last step that is known of each run, by its method and fold."""
+
+
+def cross_validate(plan: Plan, place: Path, teller: Teller) -> dict[str, Answers]:
     """Train every method on every fold, several at a time, and gather their answers, fold after fold."""
     runs = {(method, fold): plan.run(method, fold) for fold in range(plan.folds) for method in plan.methods}
     folders = {key: place / f"{key[0]}_{key[1]}_{run.key}" for key, run in runs.items()}
@@ -49,9 +62,14 @@ def cross_validate(plan: Plan, place: Path, tell: Callable[[str, int, dict[str, 
     def told(path: Path, result: dict[str, Any]) -> None:
         if not result.get("validation"):
             raise InputError(f"{path / RESULT} is damaged: nothing was held out. Take {path} away to train it again.")
-        tell(*keys[path], result)
+        teller.finished(*keys[path], result)
 
-    train_all({folders[key]: run for key, run in runs.items()}, plan.jobs, told)
+    def under_way(paths: list[Path]) -> None:
+        lines = {keys[path]: read_metrics(path / METRICS)[-1:] for path in paths}
+        teller.under_way({key: line[0]["step"] if line else 0 for key, line in lines.items()})
+
+    places = {folders[key]: run for key, run in runs.items()}
+    train_all(places, plan.jobs, told, alive=under_way, silence=teller.silence)
     return {
         method: joined(
             [held_out_answers(plan, runs[method, fold], folders[method, fold]) for fold in range(plan.folds)]

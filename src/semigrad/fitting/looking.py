@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from semigrad.data import SOURCES, source_for
+from semigrad.data import ENDINGS, SOURCES, source_for
 from semigrad.data.dataset import Dataset
 from semigrad.data.opening import divide, open_data
+from semigrad.data.split import fewer_labels
 from semigrad.errors import InputError, nearest
 from semigrad.run import configure
 from semigrad.settings.recipes import Layer
 
-ENDINGS = (".npz", ".csv", ".parquet")
 MOST_FOLDS = 5
 LABELS_BEHIND = re.compile(r"@[0-9]+(\.[0-9]+)?%?$")
 
@@ -58,6 +58,11 @@ class Look:
         """As many folds as the most frequent class has labels, 5 at most; 0 where no class has two labels."""
         most = int(self.labels.max())
         return min(MOST_FOLDS, most) if most > 1 else 0
+
+    @property
+    def with_fewer_labels(self) -> str:
+        """The same data with some of the labels hidden."""
+        return fewer_labels(self.spec, self.labels)
 
     @property
     def notes(self) -> list[str]:

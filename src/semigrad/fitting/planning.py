@@ -15,7 +15,7 @@ from semigrad.errors import InputError
 from semigrad.fitting.looking import Look
 from semigrad.folder.files import make_folder, read_json, write_json
 from semigrad.folder.run_folder import differences
-from semigrad.run import Run, from_layers, layers_below
+from semigrad.run import Run, configure, from_layers, layers_below
 from semigrad.settings.recipes import CANDIDATES, Layer, kind_of
 from semigrad.training.plan import duration
 from semigrad.training.timing import seconds_of_steps
@@ -49,6 +49,11 @@ class Wish:
     def limit(self) -> float | None:
         """The time, where it decides on the steps."""
         return None if self.steps else self.budget
+
+    def check(self) -> None:
+        """Refuse a method that nobody knows, whatever the data are."""
+        if self.method not in (None, AUTO):
+            configure("digits", method=self.method)
 
     def methods(self, look: Look) -> tuple[str, ...]:
         """What is compared, labeled-only first."""
@@ -172,6 +177,12 @@ def make_plan(look: Look, wish: Wish, jobs: int) -> Plan:
     methods = wish.methods(look)
     timed = methods if look.folds else methods[-1:]
     runs = {method: run_for(look, method, wish.seed, {"balanced": wish.balanced}) for method in timed}
+    if not look.unlabeled and any(run.method.traits.views for run in runs.values()):
+        raise InputError(
+            f"{look.spec} leaves nothing unlabeled, so that there is nothing to compare. Add examples without a label, "
+            f"use fewer labels (such as semigrad fit {look.with_fewer_labels}), or train on all of them with --method "
+            f"{LABELED_ONLY}."
+        )
     step = seconds_of_all(seconds_of_steps(runs, rounds=5, dataset=look.dataset), look.folds, jobs)
     steps = wish.steps or int(min(max(wish.budget / step, FEWEST_STEPS), MOST_STEPS))
     return Plan(look, methods, steps, wish.seed, steps * step, jobs, wish.limit, balanced=wish.balanced)

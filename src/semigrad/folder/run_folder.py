@@ -70,9 +70,7 @@ class RunFolder:
     def problems(self, run: Run, resume: bool) -> list[str]:
         """Why this run cannot go into this folder."""
         if not self[RUN].exists():
-            if self.path.is_dir() and any(not entry.name.endswith(PARTIAL) for entry in self.path.iterdir()):
-                return [f"{self.path} is not empty and holds no run of ours. Choose another place with --out."]
-            return []
+            return self.strangers()
         there, here = self._description(), run.to_dict()
         if self.finished and isinstance(there, Mapping) and here == {**there, "steps": run.steps} != there:
             return [
@@ -91,6 +89,16 @@ class RunFolder:
             return []
         state, advice = ("a finished run", "take it as it is") if self.finished else ("an unfinished run", "go on")
         return [f"{self.path} holds {state}. Choose another place with --out, or {advice} with --resume."]
+
+    def strangers(self) -> list[str]:
+        """A sentence where something stands in the place of a run that is none, whichever is to go there."""
+        if self[RUN].exists() or not self.path.exists():
+            return []
+        if not self.path.is_dir():
+            return [f"{self.path} is a file, and a run is a folder. Choose another place with --out."]
+        if any(not entry.name.endswith(PARTIAL) for entry in self.path.iterdir()):
+            return [f"{self.path} is not empty and holds no run of ours. Choose another place with --out."]
+        return []
 
     def _description(self) -> Any:
         """The run as it was written, with the defaults of settings that did not exist then."""

@@ -15,7 +15,7 @@ from semigrad.data.table_files import read_records
 from semigrad.errors import InputError
 from semigrad.folder.files import PARTIAL, cannot_write, write_whole
 from semigrad.labeling.exchange import Answers, Merged, free, place_for, still_open
-from semigrad.names import by_shown
+from semigrad.names import by_shown, composed
 
 
 def merge(path: Path, answers: Answers, out: Path | None, label: str | None) -> Merged:
@@ -39,10 +39,13 @@ def _new_table(old: Path, answers: Answers, out: Path | None) -> Path:
     new = place_for(out, old.with_name(f"{old.name}.new"))  # a second .csv would make the folder unreadable
     found = read_records(old)
     rows, written = found.rows, io.StringIO(newline="")
+    known, answered = {composed(file) for file, _ in rows}, {composed(file): word for file, word in answers.items()}
     writer = csv.writer(written, delimiter=found.separator, lineterminator="\n")
     writer.writerow(found.header)
-    writer.writerows([file, answers.get(file, label) if label in UNLABELED else label] for file, label in rows)
-    writer.writerows([file, answers[file]] for file in answers if file not in {row[0] for row in rows})
+    writer.writerows(
+        [file, answered.get(composed(file), label) if label in UNLABELED else label] for file, label in rows
+    )
+    writer.writerows([file, answer] for file, answer in answers.items() if composed(file) not in known)
     write_whole(new, written.getvalue().encode())
     return new
 

@@ -15,6 +15,7 @@ from semigrad.folder.saved import load_form, load_run, open_again
 from semigrad.labeling import merge_arrays, merge_pictures, merge_tables
 from semigrad.labeling.exchange import Answers, Merged
 from semigrad.labeling.sheet import read_answers
+from semigrad.names import composed
 from semigrad.run import Run
 
 MERGERS: dict[str, Callable[[Path, Answers, Path | None, str | None], Merged]] = {
@@ -49,7 +50,7 @@ def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_cl
     if spec.path is None or not takes_answers(run):
         raise InputError(
             f"{run.data} has no labels of yours to add to. It can be done for a folder of pictures with unlabeled "
-            "ones, a table (.csv, .parquet) and arrays (.npz)."
+            "ones, a table (.csv, .tsv, .parquet) and arrays (.npz)."
         )
     if not spec.path.exists():
         raise InputError(f"{spec.path}, which the run was trained on, does not exist any more.")
@@ -58,7 +59,8 @@ def merge(folder: Path, answers: Sequence[Path], out: Path | None = None, new_cl
             f"{spec.path} is not what it was when the run was trained, so that nobody knows which rows were meant. "
             "Bring back what it was, and give all answers at once."
         )
-    given = _joined(answers)
+    spelled = {composed(name): name for name in classes}  # an answer is typed on another machine than the class was
+    given = {example: spelled.get(composed(answer), answer) for example, answer in _joined(answers).items()}
     if not new_classes:
         _known(given, classes)
     if none := [answer for answer in given.values() if answer.lower() in NO_LABEL[spec.name]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -156,6 +157,27 @@ def in_short(figures: Mapping[str, float]) -> str:
     terms = terms_in([figures])
     words += [f"{name} {figures[name]:.3g}" for name in terms] if len(terms) > 1 else []
     return "  ".join(words)
+
+
+class Ticker:
+    """What is under way elsewhere: on a terminal a line that is written over, else a line now and then."""
+
+    def __init__(self) -> None:
+        self.over = sys.stderr.isatty()
+        self.every = 1.0 if self.over else 10.0
+        """Seconds between two lines."""
+
+    def tick(self, text: str) -> None:
+        if not self.over:
+            print(text, file=sys.stderr, flush=True)
+            return
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r{text[:width].ljust(width)}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Make room for what stays."""
+        if self.over:
+            print(f"\r{' ' * (shutil.get_terminal_size().columns - 1)}\r", end="", file=sys.stderr, flush=True)
 
 
 def for_this_terminal() -> Progress:

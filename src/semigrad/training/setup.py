@@ -22,7 +22,7 @@ from semigrad.core.split import split as split_rows
 from semigrad.data.dataset import MEMORY, Dataset, ready
 from semigrad.data.given import word_for
 from semigrad.data.opening import divide, open_data
-from semigrad.data.split import DataSpec, Split
+from semigrad.data.split import DataSpec, Split, fewer_labels
 from semigrad.data.stream import Stream, on_device
 from semigrad.errors import InputError
 from semigrad.folder import backbone
@@ -109,10 +109,11 @@ def set_up(
     divided = collect(found, lambda: divide(run.data, run, whole))
     data, split = divided or (whole, None)
     if split and traits.views and len(split.unlabeled) == 0:
-        fewer = f"{run.data.rpartition('@')[0] or run.data}@{10 * len(data.classes)}"
+        fewer = fewer_labels(run.data, np.bincount(data.labels[split.labeled], minlength=len(data.classes)))
         found.append(
             f"{run.data} leaves nothing unlabeled, which method {run.method_name} needs. Use fewer labels (such as "
-            f"{fewer}), put the labeled examples into the pool with --include-labeled, or use --method supervised."
+            f"{fewer}), put the labeled examples into the pool with --include-labeled (in Python include_labeled=True),"
+            " or use --method supervised."
         )
     if run.average and traits.answers is not None:
         found.append(
