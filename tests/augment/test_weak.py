@@ -29,6 +29,20 @@ def test_crop_mirrors_what_it_cut_out():
     assert not torch.equal(crop(x, 2, down, right, mirror), crop(x, 2, down, right))
 
 
+def test_crop_does_not_depend_on_how_images_stand_in_memory():
+    x, draws = images(), torch.from_numpy(np.random.default_rng(4).random((6, 3)))
+    wide = torch.cat([x, x], dim=3)
+    for same in (x.to(memory_format=torch.channels_last), wide[..., :7]):
+        assert not same.is_contiguous()
+        for used in (draws[:, :2], draws):  # without and with a mirror
+            assert torch.equal(crop(same, 2, *used.unbind(1)), crop(x, 2, *used.unbind(1)))
+
+
+def test_no_images_stay_none():
+    none = torch.empty(0)
+    assert crop(images()[:0], 2, none, none, none).shape == flip(images()[:0], none).shape == (0, 3, 9, 7)
+
+
 def test_every_place_is_reached_equally_often():
     x = torch.arange(9 * 7, dtype=torch.float64).reshape(1, 1, 9, 7).expand(4000, 1, 9, 7)
     draws = torch.from_numpy(np.random.default_rng(1).random((4000, 2)))

@@ -7,6 +7,7 @@ import pytest
 from semigrad.core import Modifier
 from semigrad.experiments import EXPERIMENTS, SCALES, Cell
 from semigrad.experiments.plan import plan_rows, schedule_words
+from semigrad.experiments.speed import Speed
 from semigrad.methods import METHODS, MODIFIERS
 from semigrad.run import configure
 from semigrad.training.schedule import learning_rate
@@ -15,7 +16,7 @@ from tests.methods.toy_method import Toy
 
 def test_a_plan_says_what_an_appendix_says_and_needs_no_data(monkeypatch, tmp_path):
     monkeypatch.setenv("SEMIGRAD_DATA", str(tmp_path / "nothing"))
-    rows = plan_rows(EXPERIMENTS["table1"].cells("paper"), 5e10)
+    rows = plan_rows(EXPERIMENTS["table1"].cells("paper"), Speed(5e10))
     (ours,) = [row for row in rows if (row["row"], row["column"], row["seed"]) == ("Ours", "SVHN@1000", 0)]
     seconds = ours.pop("seconds")
     assert ours == {
@@ -57,7 +58,7 @@ def test_the_schedule_in_words(words, settings):
 
 def test_a_step_of_the_plan_is_the_first_one_at_the_new_rate():
     run = configure("digits@40", steps=7, schedule="step", milestones=(0.5, 5), decay=0.1, warmup=0.0)
-    (row,) = plan_rows([Cell("", "", run)], 1e9)
+    (row,) = plan_rows([Cell("", "", run)], Speed(1e9))
     rates = [learning_rate(run, step) for step in range(run.steps)]
     assert row["milestones"] == [step for step in range(1, run.steps) if rates[step] < rates[step - 1]] == [4, 5]
 
@@ -65,7 +66,7 @@ def test_a_step_of_the_plan_is_the_first_one_at_the_new_rate():
 def test_milestones_and_decay_are_shown_where_they_act():
     def shown(**settings):
         run = configure("digits@40", **{"steps": 100, "warmup": 0.0, **settings})
-        (row,) = plan_rows([Cell("", "", run)], 1e9)
+        (row,) = plan_rows([Cell("", "", run)], Speed(1e9))
         return row["milestones"], row["decay"], row["momentum_end"]
 
     assert shown(schedule="step") == ([75, 88], 0.1, None)
@@ -87,12 +88,12 @@ def test_a_schedule_that_the_method_prescribes_is_named():
 
 
 def test_beta_and_gamma_are_shown_where_they_act():
-    rows = plan_rows(EXPERIMENTS["table4"].cells("paper", 1), 5e10)
+    rows = plan_rows(EXPERIMENTS["table4"].cells("paper", 1), Speed(5e10))
     shown = {row["row"]: (row["gamma"], row["beta"]) for row in rows if row["column"] == "CIFAR-10@4000"}
     assert shown == {
         "Labeled-Only": (None, None), "Meta": (None, "lr"), "Mix-Up": (1.0, None), "Meta + Mix-Up": (1.0, "lr"),
     }  # fmt: skip
-    plugged = plan_rows(EXPERIMENTS["meta-plugin"].cells("paper", 1), 5e10)
+    plugged = plan_rows(EXPERIMENTS["meta-plugin"].cells("paper", 1), Speed(5e10))
     assert {row["beta"] for row in plugged if row["row"] == "with meta"} == {"lr"}
 
 
@@ -116,7 +117,7 @@ def test_methods_and_modifiers_of_ones_own_are_planned(monkeypatch):
     monkeypatch.setitem(MODIFIERS, "falling", Falling)
 
     def planned(method):
-        (row,) = plan_rows([Cell("", "", configure("digits@40", method=method, warmup=0.0))], 1e9)
+        (row,) = plan_rows([Cell("", "", configure("digits@40", method=method, warmup=0.0))], Speed(1e9))
         assert row["seconds"] > 0
         return row["method"], row["schedule"], row["gamma"], row["beta"]
 

@@ -43,7 +43,7 @@ from semigrad.methods import (
     parts,
 )
 from semigrad.models import MODELS, ResNet18, SmallConv
-from semigrad.training.work import network_size, passes_of_step
+from semigrad.training.work import network_size, numbers_put_out, passes_of_step
 from tests.methods.toy_method import Toy
 
 TRAINED = 3  # forward, back to the weights, back to the input
@@ -238,6 +238,12 @@ def test_network_sizes_known_by_heart():
     assert network_size(ResNet18(), (3, 224, 224), 1000)[0] == pytest.approx(1.81e9, rel=0.01)
     own = 32 * 32 * 9 * 3 * 24 + 16 * 16 * 9 * 24 * 48 + 8 * 8 * 9 * 48 * 96 + 96 * 10
     assert network_size(SmallConv(), (3, 32, 32), 10)[0] == own
+
+
+def test_numbers_put_out_are_those_of_every_layer():
+    """Convolution, BatchNorm and leaky ReLU, then pooling and, but at the end, dropout; normalization and the head."""
+    blocks = 24 * (3 * 1024 + 2 * 256) + 48 * (3 * 256 + 2 * 64) + 96 * (3 * 64 + 16)
+    assert numbers_put_out(SmallConv(), (3, 32, 32), 10) == 3 * 1024 + blocks + 96 + 10
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,29 @@ from torch.nn import functional as F
 
 def crop(images: Tensor, pad: int, down: Tensor, right: Tensor, mirror: Tensor | None = None) -> Tensor:
     """Zero-pad by `pad` on each side and cut the original size out at one of (2·pad + 1)² places; mirror what was cut
-    out where a draw is below one half. All in one gather, since to move pixels is all there is to do.
+    out where a draw is below one half.
+
+    Lines of what is cut out stand one pixel behind the other in the padded images, so they are copied as a whole; for
+    that an image is mirrored first, and cut out at the mirrored place.
 
     images (B, C, H, W); down, right, mirror (B,)."""
     batch, channels, height, width = images.shape
-    padded = F.pad(images, (pad, pad, pad, pad))
-    rows = (down * (2 * pad + 1)).long()[:, None] + torch.arange(height, device=images.device)  # (B, H)
-    columns = torch.arange(width, device=images.device)[None]
+    if not batch:
+        return images
+    top, left = ((draws * (2 * pad + 1)).long() for draws in (down, right))
     if mirror is not None:
-        columns = torch.where((mirror < 0.5)[:, None], columns.flip(1), columns)
-    columns = (right * (2 * pad + 1)).long()[:, None] + columns  # (B, W)
-    places = (rows[:, :, None] * (width + 2 * pad) + columns[:, None, :]).reshape(batch, 1, -1)
-    return padded.flatten(2).gather(2, places.expand(-1, channels, -1)).reshape(images.shape)
+        images, left = flip(images, mirror), torch.where(mirror < 0.5, 2 * pad - left, left)
+    padded = F.pad(images, (pad, pad, pad, pad)).contiguous()
+    tall, wide = height + 2 * pad, width + 2 * pad
+    planes = torch.arange(batch * channels, device=images.device).view(batch, channels, 1)
+    lines = planes * tall + top[:, None, None] + torch.arange(height, device=images.device)  # (B, C, H)
+    starts = lines * wide + left[:, None, None]
+    pieces = padded.as_strided((padded.numel() - width + 1, width), (1, 1))  # of a line's length, from every pixel on
+    return pieces.index_select(0, starts.flatten()).view(images.shape)
 
 
 def flip(images: Tensor, draw: Tensor) -> Tensor:
     """Mirror left and right where the draw is below one half."""
-    return torch.where((draw < 0.5)[:, None, None, None], images.flip(3), images)
+    numbers = torch.arange(len(images), device=images.device)
+    both = torch.cat([images, images.flip(3)])  # whole images are chosen from it: several times quicker than `where`
+    return both.index_select(0, numbers + len(images) * (draw < 0.5))

@@ -177,13 +177,14 @@ def with_threads_of(file: Path, run: Run, execution: Execution) -> Execution:
 
 def say_cost(run: Run, output: Output) -> int:
     """What a run would cost, and nothing else."""
-    from semigrad.experiments.cost import estimate_seconds, multiplications_a_second, multiplications_of_step
+    from semigrad.experiments.cost import estimate_seconds, multiplications_of_step
     from semigrad.experiments.gpus import GPUS, projected_seconds
+    from semigrad.experiments.speed import speed_here
     from semigrad.training.plan import duration
 
     refuse([*run.problems(), *run.method.problems(run.batch, run.unlabeled_rows)])
     gpu = GPUS[output.on] if output.on else None
-    each = projected_seconds(run, gpu) if gpu else estimate_seconds(run, multiplications_a_second())
+    each = projected_seconds(run, gpu) if gpu else estimate_seconds(run, speed_here())
     multiplications, runs = multiplications_of_step(run), output.seeds or 1
     where = gpu.words if gpu else "estimated, not measured: this machine, one thread"
     what, count = f"{run.method_name} with {run.model_name} on {run.data}", "1 run" if runs == 1 else f"{runs} runs"

@@ -43,9 +43,10 @@ def places(seed: int, pool: str, size: int, batch: int, step: int) -> np.ndarray
 
 def _permuted(seed: int, pool: str, size: int, position: np.ndarray) -> np.ndarray:
     """What stands at these positions, ascending, of the endless sequence of permutations."""
-    turns = range(position[0] // size, position[-1] // size + 1)
-    orders = np.concatenate([_permutation(seed, pool, turn, size) for turn in turns])
-    found: np.ndarray = orders[position - turns[0] * size]
+    turns, members = np.divmod(position, size)
+    found = np.empty_like(members)
+    for turn in range(turns[0], turns[-1] + 1):  # taken from where they stand: a pool may have millions
+        found[turns == turn] = _permutation(seed, pool, turn, size)[members[turns == turn]]
     return found
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semigrad.experiments.cost import seconds_of
+from semigrad.experiments.cost import estimate_seconds
+from semigrad.experiments.speed import Speed
 from semigrad.run import Run
 from semigrad.settings.settings import GPUName
 
@@ -54,4 +55,4 @@ GPUS: dict[GPUName, GPU] = {
 
 def projected_seconds(run: Run, gpu: GPU) -> float:
     """Of a run's steps; not of reading data."""
-    return seconds_of(run, gpu.multiplications, SECONDS_A_LAYER)
+    return estimate_seconds(run, Speed(gpu.multiplications, 0.0, SECONDS_A_LAYER))  # numbers are in the share

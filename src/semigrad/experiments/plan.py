@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from semigrad.core import Method, length
-from semigrad.experiments.cost import estimate_seconds, multiplications_a_second
+from semigrad.experiments.cost import estimate_seconds
 from semigrad.experiments.experiment import Cell
 from semigrad.experiments.gpus import GPU, projected_seconds
 from semigrad.experiments.known_data import count_labels
+from semigrad.experiments.speed import Speed, speed_here
 from semigrad.methods import parts
 from semigrad.run import Run
 
 
-def plan_rows(cells: Sequence[Cell], speed: float | None = None, on: GPU | None = None) -> list[dict[str, Any]]:
+def plan_rows(cells: Sequence[Cell], speed: Speed | None = None, on: GPU | None = None) -> list[dict[str, Any]]:
     """What each run is, in the words of a paper's appendix, and its estimated seconds on one thread here, or its
-    projected ones on a GPU.
-
-    `speed` is in multiplications a second; None: it is measured."""
+    projected ones on a GPU. No `speed`: it is measured."""
     if on is not None:
         return [plan_row(cell.run, cell.row, cell.column, projected_seconds(cell.run, on)) for cell in cells]
-    rate = multiplications_a_second() if speed is None else speed
-    return [plan_row(cell.run, cell.row, cell.column, estimate_seconds(cell.run, rate)) for cell in cells]
+    speed = speed_here() if speed is None else speed
+    return [plan_row(cell.run, cell.row, cell.column, estimate_seconds(cell.run, speed)) for cell in cells]
 
 
 def plan_row(run: Run, row: str, column: str, seconds: float) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import refuse
 from semigrad.settings.flags import Flags
+from semigrad.training.allocator import freed_memory_kept
 from semigrad.training.facts import facts
 from semigrad.training.joining import meet, own_device, restarts
 from semigrad.training.plan import describe_plan
@@ -99,8 +100,12 @@ def train(
     setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes, execution)
     keeper = InFolder(folder, run.key, execution.tensorboard) if processes.first else InMemory()
     training = Training(run, setup, keeper, execution)
-    threads = processor_threads(threads_for(training, folder.threads))
-    with threads, written_by_the_first(folder, processes), given_back(network):
+    with (
+        freed_memory_kept(),
+        processor_threads(threads_for(training, folder.threads)),
+        written_by_the_first(folder, processes),
+        given_back(network),
+    ):
         if processes.first:
             refuse(folder.problems(run, resume))  # another process may have been here meanwhile
             for note in folder.begin(run, facts(run, setup)):
@@ -198,7 +203,7 @@ def train_in_memory(
     progress, keeper = progress or Quiet(), InMemory()
     setup = set_up(run, execution.device, dataset, network, execution.problems(), execution=execution)
     training = Training(run, setup, keeper, execution)
-    with processor_threads(threads_for(training)), given_back(network):
+    with freed_memory_kept(), processor_threads(threads_for(training)), given_back(network):
         progress.begin([], training.timeline.total, training.taken)
         try:
             run_to_the_end(training, progress, Stop())

@@ -12,6 +12,7 @@ import torch
 from semigrad.core import Clock
 from semigrad.data.dataset import Dataset
 from semigrad.run import Run
+from semigrad.training.allocator import freed_memory_kept
 from semigrad.training.schedule import learning_rate
 from semigrad.training.setup import Setup, set_up
 from semigrad.training.threads import processor_threads
@@ -21,7 +22,7 @@ from semigrad.training.training import Step
 def seconds_of_steps(runs: Mapping[str, Run], rounds: int = 15, dataset: Dataset | None = None) -> dict[str, float]:
     """What a step of each run takes on one thread: medians over rounds in which every run takes one, so that other work
     on the machine hurts all alike. Reads the data, unless they are given."""
-    with processor_threads(1):
+    with freed_memory_kept(), processor_threads(1):
         works = {
             (name, number): work for name, run in runs.items() for number, work in enumerate(_steps_of(run, dataset))
         }

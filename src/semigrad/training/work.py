@@ -148,6 +148,29 @@ def network_size(model: Model, shape: tuple[int, ...], classes: int) -> tuple[in
     return multiplications(network, shape), len(layers)
 
 
+@cache
+def numbers_put_out(model: Model, shape: tuple[int, ...], classes: int) -> int:
+    """By all layers of a network, for one example: they go through memory."""
+    with random_state_kept(CPU):
+        return numbers_of(model.build(_task(model, shape, classes, 1, 1)), shape)
+
+
+def numbers_of(network: nn.Module, shape: tuple[int, ...]) -> int:
+    """That its layers put out for one example, on a copy."""
+    trial, found = copy.deepcopy(network).cpu().eval(), 0
+
+    def noted(_: nn.Module, __: object, out: Any) -> None:
+        nonlocal found
+        found += sum(each.numel() for each in (out if isinstance(out, tuple) else (out,)))
+
+    for layer in trial.modules():
+        if not list(layer.children()):
+            layer.register_forward_hook(noted)
+    with random_state_kept(CPU), processor_threads(1), torch.no_grad():
+        trial(torch.zeros(1, *shape))
+    return found
+
+
 def multiplications(network: nn.Module, shape: tuple[int, ...]) -> int:
     """Of convolutions and matrices for one example, on a copy."""
     trial = copy.deepcopy(network).cpu().eval()
