@@ -1,6 +1,6 @@
 """Somebody's own data from `fit` to `predict` to `export`, beside scikit-learn's semi-supervised classifiers.
 
-    python benchmarks/own_data.py                                    # half an hour on two cores
+    python benchmarks/own_data.py                                    # a quarter of an hour on two cores
     python benchmarks/own_data.py --rows "semigrad fit --method auto"  # as long again: several methods compared
     python benchmarks/own_data.py --seeds 1 --steps 20 --kept /tmp/own-data.json   # a short look
 
@@ -8,7 +8,7 @@ A folder of JPEGs (five classes of Tiny-ImageNet below $SEMIGRAD_DATA, ten label
 as CSV and digits as an array, 90 % of the labels taken away; the commands are those that a user would type.
 scikit-learn's rows and the splits of tables and digits are those of `benchmarks/tables.py`. What is measured goes on
 record in docs/results/own-data.json, and from there to docs/results/own-data.md; what is on record is not measured
-again. Nearly all of the time is that which `fit` is given: 2 minutes for each of four data sets and three seeds."""
+again. Nearly all of the time is that which `fit` is given: a minute for each of four data sets and three seeds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Options:
     """Only these rows of the table; none: all but `semigrad fit --method auto`."""
     seeds: int = 3
     """Seeds 0, 1, ..., each with other labels."""
-    budget: str = "2m"
+    budget: str = "1m"
     """Time that fit is given."""
     steps: int | None = None
     """Steps of every run of fit, for a short look; none: as many as the time allows."""
