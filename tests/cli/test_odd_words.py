@@ -56,6 +56,8 @@ ODD = {
     "an empty method to compare": (["fit", "digits@40", "--method", ""], "There is no method ''"),
     "an empty word for the data of a fit": (["fit", ""], "The data are an empty word. Give a folder"),
     "an empty word for a doctor": (["doctor", ""], "The data are an empty word. Give a folder"),
+    "an empty word for a run": (["report", ""], "RUNS takes a path; given: ''."),
+    "a zero in one of several runs": (["report", "a", "b\0"], "RUNS takes a path; given: 'b\\x00'."),
     "milestones that do not ascend": (["train", "digits@40", "--milestones", "0.75,0.5"], "one after the other"),
     "what is asked of a demo": (["demo", "--steps", "0"], "steps must be at least 1; given: 0."),
     "too much for a verb": (["evaluate", "a", "b"], "b: nothing takes this."),

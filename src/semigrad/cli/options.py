@@ -267,7 +267,10 @@ def _positional(options: Sequence[Option], words: Sequence[str], problems: list[
     left = list(words)
     for option in options:
         if option.takes_many:
-            values[option.field] = tuple(read_word(word, get_args(get_args(option.hint)[0])[0]) for word in left)
+            hint = get_args(get_args(option.hint)[0])[0]
+            values[option.field] = read = tuple(read_word(word, hint) for word in left)
+            wrong = [word for word, value in zip(left, read, strict=True) if not matches(value, hint)]
+            problems += [f"{option.shown} takes {in_words(hint)}; given: {word!r}." for word in wrong]
             left = []
         elif option.is_positional and left:
             word = left.pop(0)
