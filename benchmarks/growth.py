@@ -9,10 +9,11 @@ of the same code on the same machine has measured stays beside it, and `--resume
 cores all of them take about ten minutes: a quarter of a minute most, a minute the widest, the largest and the compiled.
 
 A row has fresh processes, one thread each, random images of 32 x 32 and meta-match. Time is the median over
-rounds in which a matrix product takes its turn, by whose rate the model predicts
-(`experiments.cost`); memory is what `benchmarks.memory` counts of a step, and beside it what the process held at most.
-Run it on a machine that does nothing else. Last it says which two constants would have predicted these times best; a
-test holds the model to the times on record (`tests/benchmarks/test_growth.py`), once there are some."""
+rounds in which the small works take their turn by which the model predicts (`experiments.cost`, `experiments.speed`);
+reading and augmenting a batch, which it leaves out, stands beside it. Memory is what `benchmarks.memory` counts of a
+step, and beside it what the process held at most. Run it on a machine that does nothing else. Last it says which
+constants would have predicted these times best; a test holds the model to the times on record
+(`tests/benchmarks/test_growth.py`), once there are some."""
 
 from __future__ import annotations
 
@@ -32,20 +33,23 @@ import numpy as np
 import torch
 from benchmarks.memory import peak_of
 from benchmarks.step import machine_words
-from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product
+from benchmarks.turns import CLOCKS, Spread, timed
 from scipy.optimize import nnls
 
 from semigrad.cli import guarded
 from semigrad.cli.options import parse
+from semigrad.core import Batch
 from semigrad.data.dataset import Dataset
 from semigrad.data.given import word_for
 from semigrad.errors import InputError
-from semigrad.experiments.cost import EFFICIENCY, SECONDS_A_LAYER, work_of_step
+from semigrad.experiments.cost import StepWork, work_of_step
+from semigrad.experiments.speed import Speed, speed_of, turn, works
 from semigrad.folder import keeping
 from semigrad.folder.files import write_whole
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import Positive
+from semigrad.training.allocator import freed_memory_kept
 from semigrad.training.facts import source
 from semigrad.training.joining import meet
 from semigrad.training.setup import set_up
@@ -134,8 +138,8 @@ def write(found: dict[str, Any], out: Path) -> None:
 def table(axis: str, rows: dict[str, Any]) -> list[str]:
     lines = [
         "",
-        f"| {axis} | parameters | time | model | off by | memory of a step | of the process |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"| {axis} | parameters | time | model | off by | reading a batch | memory of a step | of the process |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, row in rows.items():
         seconds, model = row["seconds"]["median"], predicted(row)
@@ -143,7 +147,8 @@ def table(axis: str, rows: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {name} | {row['parameters']:,} | {1000 * seconds:.1f} ms ({1000 * row['seconds']['low']:.1f} to "
             f"{1000 * row['seconds']['high']:.1f}{warm}) | {1000 * model:.1f} ms | {model / seconds - 1:+.0%} | "
-            f"{row['bytes'] / 2**20:.1f} MiB | {row['resident'] / 2**20:.0f} MiB |"
+            f"{1000 * row['reading']['median']:.1f} ms | {row['bytes'] / 2**20:.1f} MiB | "
+            f"{row['resident'] / 2**20:.0f} MiB |"
         )
     return lines
 
@@ -151,10 +156,14 @@ def table(axis: str, rows: dict[str, Any]) -> list[str]:
 # --- the cost model ---
 
 
-def predicted(row: dict[str, Any], efficiency: float = EFFICIENCY, layer: float = SECONDS_A_LAYER) -> float:
+def predicted(row: dict[str, Any], speed: Speed | None = None) -> float:
     """Seconds of a step; processes share it as far as there are cores for them."""
-    alone = row["multiplications"] / (efficiency * row["rate"]) + row["layers"] * layer
+    alone = work_of(row).seconds(speed or Speed(**row["speed"]))
     return float(alone / min(row["row"]["processes"], row["cores"]))
+
+
+def work_of(row: dict[str, Any]) -> StepWork:
+    return StepWork(*(row[name] for name in StepWork._fields))
 
 
 def plain(axes: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -165,20 +174,23 @@ def plain(axes: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def closest(axes: dict[str, dict[str, Any]]) -> list[str]:
-    """A line on the constants that would have predicted best, where there are rows enough to tell two from each
+    """A line on the constants that would have predicted best, where there are rows enough to tell them from each
     other."""
-    if len(plain(axes)) < 3:
+    if len(plain(axes)) < 4:
         return []
-    return ["With {:.2f} of the rate and {:.1e} s a layer the model would be closest.".format(*fitted(axes))]
+    best = fitted(axes)
+    return [
+        f"With {best.multiplications / 1e9:.0f} x 10^9 multiplications a second, {best.number:.1e} s a number and "
+        f"{best.layer:.1e} s a layer the model would be closest."
+    ]
 
 
-def fitted(axes: dict[str, dict[str, Any]]) -> tuple[float, float]:
-    """Efficiency and seconds a layer, neither negative, with the smallest sum of squared relative errors."""
+def fitted(axes: dict[str, dict[str, Any]]) -> Speed:
+    """The speed, nothing of it negative, with the smallest sum of squared relative errors."""
     rows = plain(axes)
-    work = np.array([[row["multiplications"] / row["rate"], row["layers"]] for row in rows])
     times = np.array([row["seconds"]["median"] for row in rows])
-    (slowness, layer), _ = nnls(work / times[:, None], np.ones(len(rows)))
-    return float(1 / slowness) if slowness else math.inf, float(layer)
+    (each, number, layer), _ = nnls(np.array([work_of(row) for row in rows]) / times[:, None], np.ones(len(rows)))
+    return Speed(float(1 / each) if each else math.inf, float(number), float(layer))
 
 
 # --- one row ---
@@ -219,30 +231,41 @@ def print_row(row: Row, seconds: float) -> int:
         run, dataset = run_of(row)
         setup = set_up(run, "cpu", dataset, processes=processes, execution=execution)
         training = Training(run, setup, keeping.InMemory(), execution)
-        batches = training.batches()
-        started = time.perf_counter()
-        training.one_step(next(batches))
-        first = time.perf_counter() - started
-        works = {"step": lambda: training.one_step(next(batches)), "matrices": matrix_product()}
-        rounds = rounds_in(works["step"], seconds, processes.largest)
-        times = in_turns(works, 0, CLOCKS["wall"], fewest=rounds, warm=0)  # two steps were taken already
-        peak = peak_of(lambda: training.one_step(next(batches)))
+        with freed_memory_kept():
+            found = timed_steps(training, seconds, processes.largest)
     if processes.first:
-        work = work_of_step(run, SHAPE, len(dataset.classes))
         figures = {
             "row": asdict(row),
             "parameters": sum(p.numel() for p in setup.net.parameters()),
-            "rounds": rounds,
-            "seconds": asdict(Spread.of(times["step"])),
-            "first": first,
-            "bytes": peak,
+            **found,
             "resident": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-            "rate": FLOP / 2 / Spread.of(times["matrices"]).median,
             "cores": os.cpu_count(),
-            **work._asdict(),
+            **work_of_step(run, SHAPE, len(dataset.classes))._asdict(),
         }
         print(json.dumps(figures))
     return 0
+
+
+def timed_steps(training: Training, seconds: float, largest: Any) -> dict[str, Any]:
+    """Of steps and of reading their batches; what the machine did in the same rounds, and memory."""
+    batches, clock, small = training.batches(), CLOCKS["wall"], works()
+    waiting: list[Batch] = []
+    read = timed(lambda: waiting.append(next(batches)), clock)
+    step = timed(lambda: training.one_step(waiting.pop()), clock)
+    read()
+    first = step()
+    rounds = rounds_in(lambda: training.one_step(next(batches)), seconds, largest)
+    times = [(read(), step(), turn(small)) for _ in range(rounds)]
+    reading, steps, turns = zip(*times, strict=True)
+    medians = {name: Spread.of([each[name] for each in turns]).median for name in small}
+    return {
+        "rounds": rounds,
+        "seconds": asdict(Spread.of(list(steps))),
+        "reading": asdict(Spread.of(list(reading))),
+        "first": first,
+        "speed": speed_of(medians)._asdict(),
+        "bytes": peak_of(lambda: training.one_step(next(batches))),
+    }
 
 
 def rounds_in(work: Any, seconds: float, largest: Any) -> int:

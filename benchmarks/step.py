@@ -6,20 +6,23 @@
 
 Every row of a case takes its turn in every round. A ratio is the median over rounds of the row's time to the
 reference's in the same round, with the middle half of them; "limit" is the step's time as a multiple of what its
-multiplications would take at the rate of a large float32 matrix product, measured in the same rounds. A step is the
-whole of it: batch and augmentation, loss, backward pass, optimizer. Also measured: feeding, peak memory, a command from
-the shell to its result, and where the time of a step goes (`benchmarks.profiled`).
+multiplications would take at the rate of a large float32 matrix product, in torch's quicker way, measured in the same
+rounds. A step is the whole of it: batch and augmentation, loss, backward pass, optimizer.
+
+The reference has a process of its own, with memory as any program gets it; ours keeps what a step frees, as training
+does. What that does for the reference is a row of its own. Also measured: feeding, peak memory, a command from the
+shell to its result, and where time goes (`benchmarks.profiled`).
 
 Every case of a part is a piece. Pieces are written as soon as they are there, as JSON and as tables with the targets
 that were set beforehand; what an earlier call of the same code on the same machine has measured stays beside them. On
-two cores at 100 GFLOP/s all of them take about a quarter of an hour, and Conv-Large with a batch of 128, the longest,
-7 minutes."""
+two cores all of them take about a quarter of an hour."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -33,11 +36,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from benchmarks.apart import Apart, take_turns
 from benchmarks.memory import peak_of
 from benchmarks.profiled import shares_of
 from benchmarks.reference import Reference, batch_of
 from benchmarks.step_tables import TABLES, heading
-from benchmarks.turns import CLOCKS, FLOP, Spread, in_turns, matrix_product, ratios
+from benchmarks.turns import CLOCKS, Spread, in_turns, ratios
 from PIL import Image
 
 from semigrad.cli import guarded
@@ -46,11 +50,14 @@ from semigrad.core import generator
 from semigrad.data import album
 from semigrad.data.dataset import DRAWS, Dataset, InMemory
 from semigrad.data.opening import open_data
+from semigrad.errors import InputError
+from semigrad.experiments.speed import matrix_products
 from semigrad.folder import keeping
 from semigrad.folder.files import write_whole
 from semigrad.run import Run, configure
 from semigrad.settings import Execution
 from semigrad.settings.fields import Count, Positive
+from semigrad.training.allocator import freed_memory_kept
 from semigrad.training.facts import source
 from semigrad.training.setup import set_up
 from semigrad.training.threads import processor_threads
@@ -58,13 +65,16 @@ from semigrad.training.training import Training
 from semigrad.training.work import Work
 
 REFERENCE, MATRICES = "reference", "matrix product"
-PRODUCTS = 10  # in a turn: one alone takes milliseconds, and a case of long steps has few rounds
+KEPT = "reference, freed memory kept"
+"""What training does with memory beside what it computes."""
+PRODUCTS, SIZE = 10, 1024  # in a turn, since one alone takes milliseconds and a case of long steps has few rounds
 ROWS: dict[str, dict[str, Any]] = {
     "labeled-only": {"name": "supervised"},
     "finite difference": {"name": "meta-gradient", "operator": "finite-difference"},
     "forward mode": {"name": "meta-gradient"},
     "forward mode, contiguous tensors": {"name": "meta-gradient"},
     "lookahead": {"name": "meta-gradient", "operator": "lookahead"},
+    "double backward": {"name": "meta-gradient", "operator": "unrolled"},
     "lookahead, last 3 layers, 1/4 of the labels": {
         "name": "meta-gradient",
         "operator": "lookahead",
@@ -165,8 +175,9 @@ def pieces(options: Options) -> Iterator[tuple[str, str, Piece]]:
         "step": {name: partial(measure_case, case, options) for name, case in cases.items()},
         "feeding": {name: partial(measure_feeding, given, options) for name, given in FEEDING.items()},
         "memory": {name: partial(measure_memory, name, options.threads) for name in light},
-        "command": {" ".join(COMMAND): partial(measure_command, options.threads)},
-        "profile": {name: partial(measure_profile, case) for name, case in light.items()},
+        "command": {" ".join(COMMAND): measure_command},
+        "profile": {name: partial(measure_profile, case) for name, case in light.items()}
+        | {CIFAR: partial(measure_profile_of_feeding, cifar_batches)},
     }
     for part in options.parts:
         for name, piece in parts[part].items():
@@ -203,14 +214,19 @@ def _cpuinfo() -> list[str]:
 
 
 def measure_case(case: Case, options: Options) -> dict[str, Any]:
-    product = matrix_product()
-    works = {MATRICES: lambda: [product() for _ in range(PRODUCTS)], REFERENCE: reference_step(case)}
-    works |= {name: own_step(case, name) for name in case.rows}
-    multiplications = {name: count(work) / steps_of(name) for name, work in works.items() if name != MATRICES}
-    # no rounds that do not count: the steps whose work was counted were slow ones already
-    times = in_turns(works, options.seconds, CLOCKS[options.clock], max(options.fewest, 2), warm=0)
+    products = {f"{MATRICES}, way {n}": partial(often, way) for n, way in enumerate(matrix_products(SIZE))}
+    works = {KEPT: reference_step(case), **{name: own_step(case, name) for name in case.rows}}
+    words = ("benchmarks.step", "turns", case.data, case.model, case.batch, options.threads, options.clock)
+    with Apart(*map(str, words)) as reference, freed_memory_kept():
+        multiplications = {REFERENCE: reference.said_first}
+        multiplications |= {name: count(work) / steps_of(name) for name, work in works.items()}
+        # no rounds that do not count: the steps whose work was counted were slow ones already
+        times = in_turns(
+            {**products, **works}, options.seconds, CLOCKS[options.clock], max(options.fewest, 2), warm=0,
+            apart={REFERENCE: reference},
+        )  # fmt: skip
     times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
-    rate = PRODUCTS * FLOP / Spread.of(times[MATRICES]).median
+    rate = max(2 * PRODUCTS * SIZE**3 / Spread.of(times[name]).median for name in products)
     relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
     rows = {}
     for name, multiplied in multiplications.items():
@@ -224,6 +240,19 @@ def measure_case(case: Case, options: Options) -> dict[str, Any]:
     return {
         **dataclasses.asdict(case), "rounds": len(times[REFERENCE]), "matrix rate": rate, "rows": rows
     }  # fmt: skip
+
+
+def often(product: Callable[[], object]) -> None:
+    for _ in range(PRODUCTS):
+        product()
+
+
+def take_turns_of_reference(data: str, model: str, batch: str, threads: str, clock: str) -> int:
+    """In a process of its own (`Apart`)."""
+    with processor_threads(int(threads)):
+        work = reference_step(Case(data, model, int(batch)))
+        take_turns(count(work), work, CLOCKS[clock])
+    return 0
 
 
 def steps_of(row: str) -> int:
@@ -339,8 +368,9 @@ def jpeg_files() -> tuple[int, Callable[[], object], Callable[[], object]]:
     return PICTURES, plain, ours
 
 
+CIFAR, BATCHES = "CIFAR-10, cropped and mirrored", 100
 FEEDING: dict[str, Feeding] = {
-    "CIFAR-10, cropped and mirrored": cifar_batches,
+    CIFAR: cifar_batches,
     f"JPEG files of {SHAPE[0]} x {SHAPE[1]}, brought to {SIDE} x {SIDE}": jpeg_files,
 }
 
@@ -371,22 +401,36 @@ def print_peak(case: str, row: str, threads: str) -> int:
 COMMAND = ("train", "digits@40")
 
 
-def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
-    """From the shell to its last word, against its steps alone."""
-    whole, steps = [], []
-    for _ in range(times):
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "run"
-            words = [*COMMAND, "--out", str(out), "--threads", str(threads)]
-            started = time.perf_counter()
-            subprocess.run([sys.executable, "-m", "semigrad", *words], check=True, capture_output=True)
-            whole.append(time.perf_counter() - started)
-            steps.append(json.loads((out / "result.json").read_text("utf-8"))["seconds"])
-    return {
-        "seconds": dataclasses.asdict(Spread.of(whole)),
-        "of steps": dataclasses.asdict(Spread.of(steps)),
-        "to steps": dataclasses.asdict(Spread.of([w / s for w, s in zip(whole, steps, strict=True)])),
-    }
+def measure_command(times: int = 3) -> dict[str, Any]:
+    """From the shell to the printed result, as somebody types it, against its steps alone; and beside it to the last
+    word, which tells of a page and a picture, and what loading torch takes, below which nothing can be."""
+    rows = [{"torch alone": seconds_of("-c", "import torch")[1], **one_command()} for _ in range(times)]
+    of = {name: [row[name] for row in rows] for name in rows[0]}
+    of["to steps"] = [row["seconds"] / row["of steps"] for row in rows]
+    return {name: dataclasses.asdict(Spread.of(values)) for name, values in of.items()}
+
+
+def one_command() -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        printed, whole = seconds_of("-m", "semigrad", *COMMAND, "--out", str(out), until="test error")
+        steps: float = json.loads((out / "result.json").read_text("utf-8"))["seconds"]
+    return {"seconds": printed, "to the end": whole, "of steps": steps}
+
+
+def seconds_of(*words: str, until: str = "") -> tuple[float, float]:
+    """Of a command of Python, to the last line that begins so and to its end."""
+    started, printed = time.perf_counter(), None
+    talks = {**os.environ, "PYTHONUNBUFFERED": "1"}  # as on a terminal
+    command = [sys.executable, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=talks) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed = time.perf_counter() if line.startswith(until) else printed
+    whole = time.perf_counter() - started
+    if process.returncode or (until and printed is None):
+        raise InputError(f"{' '.join(words)} ended with exit code {process.returncode}, and said nothing of {until!r}.")
+    return (printed or started) - started, whole
 
 
 # --- where time goes ---
@@ -395,10 +439,20 @@ def measure_command(threads: int, times: int = 3) -> dict[str, Any]:
 def measure_profile(case: Case) -> dict[str, Any]:
     """Of the plain transcription and of every row with a target: shares of kinds of operations, and their calls."""
     works = {REFERENCE: reference_step(case)} | {name: own_step(case, name) for name in AIMED_AT}
-    return {name: shares_of(work) for name, work in works.items()}
+    with freed_memory_kept():
+        return {name: shares_of(work) for name, work in works.items()}
+
+
+def measure_profile_of_feeding(given: Feeding) -> dict[str, Any]:
+    """Of many batches: one is soon over."""
+    _, _, ours = given()
+    with freed_memory_kept():
+        return {"ours": shares_of(lambda: [ours() for _ in range(BATCHES)])}
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["turns"]:
+        sys.exit(take_turns_of_reference(*sys.argv[2:]))
     if sys.argv[1:2] == ["peak"]:
         sys.exit(print_peak(*sys.argv[2:]))
     sys.exit(guarded(lambda: main(parse(Options, sys.argv[1:], "python -m benchmarks.step"))))

@@ -62,8 +62,10 @@ def memory(row: dict[str, Any]) -> str:
 def command_table(found: dict[str, Any]) -> list[str]:
     lines = []
     for name, row in found.items():
-        whole, steps = row["seconds"]["median"], row["of steps"]["median"]
-        words = f"{whole:.1f} s from the shell to the result, {steps:.1f} s of them steps: {spread(row['to steps'])}"
+        seconds = {what: row[what]["median"] for what in ("seconds", "of steps", "torch alone", "to the end")}
+        words = "{seconds:.1f} s from the shell to the printed result, {of steps:.1f} s of them steps".format(**seconds)
+        words += ", {torch alone:.1f} s loading torch ({to the end:.1f} s with page and picture)".format(**seconds)
+        words += f": {spread(row['to steps'])}"
         lines += ["", f"`semigrad {name}`: {words}; target {target('command', 'whole')}"]
     return lines
 
@@ -74,7 +76,7 @@ def profile_tables(found: dict[str, Any]) -> list[str]:
     for case, rows in found.items():
         kinds = next(iter(rows.values()))["shares"]
         seen = [kind for kind in kinds if any(row["shares"][kind] >= 0.01 for row in rows.values())]
-        lines += ["", f"| {case}: where the time of a step goes | {' | '.join(seen)} | calls of operations |"]
+        lines += ["", f"| {case}: where time goes | {' | '.join(seen)} | calls of operations |"]
         lines += ["| --- " * (2 + len(seen)) + "|"]
         for name, row in rows.items():
             shares = " | ".join(f"{100 * row['shares'][kind]:.0f} %" for kind in seen)

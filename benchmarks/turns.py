@@ -7,12 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import torch
-
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "processor": time.process_time}
 """What passes for everybody, or what this process has used of all cores: of use where others want them too."""
-SIDE = 1024
 
 
 @dataclass(frozen=True)
@@ -33,18 +30,28 @@ class Spread:
 
 
 def in_turns(
-    works: Mapping[str, Callable[[], object]], seconds: float, clock: Clock, fewest: int = 5, warm: int = 2
-) -> dict[str, list[float]]:
-    """Rounds in which every work is done once, until so many seconds are over; the first rounds do not count."""
-    times: dict[str, list[float]] = {name: [] for name in works}
+    works: Mapping[str, Callable[[], object]], seconds: float, clock: Clock, fewest: int = 5, warm: int = 2,
+    apart: Mapping[str, Callable[[], float]] | None = None,
+) -> dict[str, list[float]]:  # fmt: skip
+    """Rounds in which every work is done once, until so many seconds are over; the first rounds do not count. What is
+    done `apart`, in another process, says itself how long it took."""
+    turns = {**(apart or {}), **{name: timed(work, clock) for name, work in works.items()}}
+    times: dict[str, list[float]] = {name: [] for name in turns}
     end, rounds = time.perf_counter() + seconds, 0
     while rounds < fewest + warm or time.perf_counter() < end:
-        for name, work in works.items():
-            started = clock()
-            work()
-            times[name].append(clock() - started)
+        for name, turn in turns.items():
+            times[name].append(turn())
         rounds += 1
     return {name: measured[warm:] for name, measured in times.items()}
+
+
+def timed(work: Callable[[], object], clock: Clock) -> Callable[[], float]:
+    def turn() -> float:
+        started = clock()
+        work()
+        return clock() - started
+
+    return turn
 
 
 def ratios(times: Mapping[str, list[float]], base: str) -> dict[str, Spread]:
@@ -53,13 +60,3 @@ def ratios(times: Mapping[str, list[float]], base: str) -> dict[str, Spread]:
         name: Spread.of([mine / theirs for mine, theirs in zip(measured, times[base], strict=True)])
         for name, measured in times.items()
     }
-
-
-def matrix_product() -> Callable[[], object]:
-    """A float32 product of two square matrices: what the machine can do at its best, in `FLOP` operations."""
-    a, b = torch.randn(SIDE, SIDE), torch.randn(SIDE, SIDE)
-    out = torch.empty(SIDE, SIDE)
-    return lambda: torch.mm(a, b, out=out)
-
-
-FLOP = 2 * SIDE**3

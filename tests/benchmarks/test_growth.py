@@ -11,17 +11,21 @@ from benchmarks.growth import AXES, BASE, closest, fitted, plain, predicted, tab
 
 from benchmarks import growth
 from semigrad.errors import InputError
+from semigrad.experiments.speed import Speed
 
-RATE = 5e10
+SPEED = Speed(5e10, 4e-10, 3e-5)
 RECORD = Path(growth.__file__).parent.parent / "docs" / "results" / "growth.json"
 
 
-def measured(row=BASE, multiplications=1e9, layers=100, seconds=0.1):
+def measured(row=BASE, multiplications=1e9, numbers=1e7, layers=100, seconds=0.1):
     spread = {"median": seconds, "low": seconds, "high": seconds}
-    work = {"multiplications": multiplications, "layers": layers, "rate": RATE, "cores": 2}
+    work = {"multiplications": multiplications, "numbers": numbers, "layers": layers}
     return {
         "row": asdict(row),
         "seconds": spread,
+        "reading": spread,
+        "speed": SPEED._asdict(),
+        "cores": 2,
         "parameters": 10,
         "bytes": 2**20,
         "resident": 2**29,
@@ -31,16 +35,17 @@ def measured(row=BASE, multiplications=1e9, layers=100, seconds=0.1):
 
 
 def test_constants_that_made_the_times_are_found():
-    efficiency, layer = 0.7, 5e-5
-    work = [(1e9, 100), (4e9, 100), (1e9, 400), (3e10, 200)]
-    times = [products / (efficiency * RATE) + layers * layer for products, layers in work]
+    speed = Speed(4e10, 3e-10, 5e-5)
+    work = [(1e9, 1e7, 100), (4e9, 1e7, 100), (1e9, 8e7, 100), (1e9, 1e7, 400), (3e10, 2e8, 200)]
+    times = [products / 4e10 + numbers * 3e-10 + layers * 5e-5 for products, numbers, layers in work]
     rows = {
         str(k): measured(replace(BASE, batch=k), *each, seconds)
         for k, (each, seconds) in enumerate(zip(work, times, strict=True))
     }
-    assert fitted({"some": rows}) == pytest.approx((efficiency, layer))
+    assert fitted({"some": rows}) == pytest.approx(speed)
     for row, seconds in zip(rows.values(), times, strict=True):
-        assert predicted(row, efficiency, layer) == pytest.approx(seconds)
+        assert predicted(row, speed) == pytest.approx(seconds)
+        assert predicted({**row, "speed": speed._asdict()}) == pytest.approx(seconds)
 
 
 def test_processes_share_a_step_as_far_as_there_are_cores():
@@ -107,7 +112,7 @@ def test_a_row_is_measured_once_and_a_call_that_is_ended_goes_on(rows, monkeypat
 
 def test_constants_are_named_where_rows_can_tell_them_from_each_other():
     assert closest({"batch": {"32": measured()}, "classes": {"10": measured()}}) == []
-    rows = {str(size): measured(replace(BASE, batch=size), seconds=size) for size in (1, 2, 3)}
+    rows = {str(size): measured(replace(BASE, batch=size), seconds=size) for size in (1, 2, 3, 4)}
     (line,) = closest({"batch": rows})
     assert line.startswith("With ")
 

@@ -6,11 +6,14 @@ import json
 
 import pytest
 import torch
+from benchmarks.apart import Apart
 from benchmarks.profiled import BETWEEN, OTHER, by_kind, kind_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks import step, step_tables
+from semigrad.errors import InputError
 
+COMMAND = ("seconds", "to the end", "torch alone", "of steps", "to steps")
 SPREAD = {"median": 2.0, "low": 1.0, "high": 3.0}
 
 
@@ -47,14 +50,13 @@ def measured(monkeypatch):
         noted("feeding", lambda *_: {"seconds per image": {"plain": SPREAD, "ours": SPREAD}, "to plain": SPREAD}),
     )
     monkeypatch.setattr(step, "measure_memory", noted("memory", held))
-    monkeypatch.setattr(
-        step, "measure_command", noted("command", lambda *_: dict.fromkeys(("seconds", "of steps", "to steps"), SPREAD))
-    )
+    monkeypatch.setattr(step, "measure_command", noted("command", lambda *_: dict.fromkeys(COMMAND, SPREAD)))
     monkeypatch.setattr(step, "measure_profile", noted("profile", shares))
+    monkeypatch.setattr(step, "measure_profile_of_feeding", noted("profile", shares))
     return done
 
 
-ALL = ["step"] * 4 + ["feeding"] * 2 + ["memory"] * 3 + ["command"] + ["profile"] * 3
+ALL = ["step"] * 4 + ["feeding"] * 2 + ["memory"] * 3 + ["command"] + ["profile"] * 4
 
 
 def test_a_call_that_is_ended_leaves_what_it_has_measured_and_another_goes_on(measured, monkeypatch, tmp_path):
@@ -98,6 +100,36 @@ def test_tables_have_a_target_wherever_one_was_set(measured, tmp_path):
     assert page.count("≤ ") == wanted  # conv-large has two batches
     assert set(step.AIMED_AT) == set(step_tables.TARGETS["conv-large"])
     assert "| forward mode | 80 % | 20 % | 1,234 |" in page
+
+
+def test_the_reference_takes_its_turns_in_a_process_of_its_own():
+    with Apart("benchmarks.step", "turns", "digits@40", "small-conv", "4", "1", "processor") as reference:
+        here = step.count(step.reference_step(step.Case("digits@40", "small-conv", 4)))
+        assert reference.said_first == here
+        assert all(reference() > 0 for _ in range(2))
+    assert reference.process.returncode == 0
+    with pytest.raises(InputError, match="nothing ended before its turn"):
+        Apart("benchmarks.nothing")
+
+
+def test_a_case_has_the_reference_with_and_without_what_training_does_with_memory():
+    case = step.Case("digits@40", "small-conv", 4, ("labeled-only",))
+    found = step.measure_case(case, step.Options(seconds=1e-3, fewest=2, threads=1, clock="processor"))
+    assert list(found["rows"]) == ["reference", step.KEPT, "labeled-only"]
+    assert found["rounds"] == 2
+    assert found["rows"]["reference"]["to reference"]["median"] == 1
+    same, less = (found["rows"][name]["multiplications"] for name in (step.KEPT, "labeled-only"))
+    assert found["rows"]["reference"]["multiplications"] == same > 3 * less
+
+
+def test_a_command_is_timed_to_its_result_and_to_its_end():
+    program = "import time; print('test error 1'); time.sleep(0.5); print('more')"
+    printed, whole = step.seconds_of("-c", program, until="test error")
+    assert 0 < printed < whole - 0.4
+    with pytest.raises(InputError, match="said nothing of 'other'"):
+        step.seconds_of("-c", program, until="other")
+    with pytest.raises(InputError, match="exit code 3"):
+        step.seconds_of("-c", "raise SystemExit(3)")
 
 
 class Operation:

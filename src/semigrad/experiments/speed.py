@@ -22,7 +22,9 @@ TRAINED = 3  # passes: forward, back to the weights, back to the input
 MEMORY, MANY = "numbers through memory", (64, 32, 16, 16)  # 2 MB, as what training puts out and soon wants again
 CALLS, FEW = "calls of layers", (8, 4, 4, 4)
 TIMES = 8  # that each work is done in its turn: the first finds the caches full of the others'
-BESIDE = 1.75  # of a step's calls to those of its layers: losses, targets, the optimizer; fitted on one machine
+SHARE = 0.85  # of what goes through memory: not every pass has statistics to take, or a way back
+BESIDE = 1.4  # of a step's calls to those of its layers: losses, targets, the optimizer
+# both were fitted to steps of meta-match, labeled-only, meta-gradient and FixMatch on one machine
 
 
 class Speed(NamedTuple):
@@ -68,7 +70,7 @@ def speed_of(seconds: Mapping[str, float]) -> Speed:
     with random_state_kept(CPU):
         numbers = TRAINED * MANY[0] * numbers_of(_layers(MANY[1]), MANY[1:])
         calls = TRAINED * len(_layers(FEW[1], True))
-    return Speed(max(products), seconds[MEMORY] / numbers, BESIDE * seconds[CALLS] / calls)
+    return Speed(max(products), SHARE * seconds[MEMORY] / numbers, BESIDE * seconds[CALLS] / calls)
 
 
 def speed_here(seconds: float = 1.0) -> Speed:

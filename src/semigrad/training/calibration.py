@@ -9,7 +9,6 @@ no answer, only how sure it is."""
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 COLDEST, HOTTEST = 0.05, 20.0
 FEWEST = 20  # labels: fewer say too little of how sure to be
@@ -25,6 +24,8 @@ def temperature(predicted: np.ndarray, labels: np.ndarray) -> float | None:
     """
     if len(labels) < FEWEST:
         return None
+    from scipy.optimize import minimize_scalar  # here, because it takes a fifth of a second to load
+
     logits = logits_of(predicted)
 
     def loss(log_temperature: float) -> float:
