@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -253,6 +254,12 @@ def test_the_command(digits_run, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     assert cli("export", digits_run, "--out", tmp_path / "folder") == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which root cannot write either")
+def test_a_place_that_cannot_be_written_to_is_said_with_its_own_name(digits_run):
+    with pytest.raises(InputError, match=r"^Cannot write /proc: .*Choose another place"):
+        export(digits_run, "safetensors", Path("/proc/hub"))
 
 
 def test_nothing_of_somebody_else_is_overwritten(digits_run, tmp_path):

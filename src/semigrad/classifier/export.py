@@ -23,7 +23,7 @@ from semigrad.classifier.card import model_card
 from semigrad.classifier.classifier import Classifier, load
 from semigrad.errors import InputError
 from semigrad.folder.backbone import BACKBONE
-from semigrad.folder.files import make_folder, write_json, write_whole
+from semigrad.folder.files import check_writable, make_folder, write_json, write_whole
 from semigrad.folder.run_folder import CONFIG, MODEL
 from semigrad.folder.saved import load_origin
 from semigrad.settings.fields import refuse
@@ -69,6 +69,7 @@ def export(run: Path, kind: str, out: Path | None = None, given: Path | None = N
     format_ = FORMATS[kind]
     model, place = load(run, "cpu"), out or run / format_.usual_name
     refuse(place_problems(place, format_))
+    check_writable([place.parent])
     make_folder(place.parent)
     examples, source = some_examples(run, model) if given is None else (given_examples(given, model), str(given))
     with tempfile.TemporaryDirectory(prefix=".export-", dir=place.parent) as scratch:
