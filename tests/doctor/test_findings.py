@@ -5,18 +5,22 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from semigrad.doctor.examining import examine
-from semigrad.doctor.features import Compared
+from semigrad.doctor.features import Compared, reduced
+from semigrad.doctor.held_out import held_out
 from semigrad.doctor.likeness import near_pairs
 from semigrad.doctor.strangers import by_chance, far_away, strangeness
-from semigrad.doctor.suspects import doubts, out_of_fold
+from semigrad.doctor.subject import open_subject
+from semigrad.doctor.suspects import doubts, find_suspects, out_of_fold
 from semigrad.embedding.embed import embed
 from semigrad.errors import InputError
+from semigrad.folder.saved import load_origin
 from semigrad.run import configure
 from tests.small_runs import cli, digits, go, small
 
@@ -295,6 +299,63 @@ def test_wrong_labels_among_digits(tmp_path):
     found = {int(each.split(":")[0].split()[1]) for each in suspects.examples}
     assert len(found & {*wrong.tolist()}) >= 10  # of 15
     assert suspects.count <= 25
+
+
+@pytest.fixture(scope="module")
+def wrong_labels(tmp_path_factory):
+    """500 digits with labels, 25 of them wrong, and runs that have learned all of these and all but a fold."""
+    root = tmp_path_factory.mktemp("wrong")
+    y, wrong = LABELS[:500].copy(), np.arange(0, 500, 20)
+    y[wrong] = (y[wrong] + 5) % 10
+    np.savez(root / "wrong.npz", x=IMAGES[:500, 0], y=y)
+    run = configure(f"npz:{root / 'wrong.npz'}", method="supervised", steps=120, batch=32)
+    go(run, root / "run")
+    for fold in range(3):
+        go(replace(run, folds=3, fold=fold), root / "run-folds" / str(fold))
+    go(replace(run, validation=200), root / "held")
+    return root, {*wrong.tolist()}
+
+
+def named(suspects):
+    return {int(each.split(":")[0].split()[1]) for each in suspects.examples}
+
+
+def test_labels_are_doubted_by_folds_that_have_not_learned_them(wrong_labels):
+    root, wrong = wrong_labels
+    suspects = finding(examine(str(root / "wrong.npz"), run=root / "run", device="cpu"), "label-suspects")
+    assert "of 500 labels look wrong" in suspects.what
+    assert f"what the folds of {root / 'run'} say of labels that were held out of them" in suspects.what
+    assert len(named(suspects) & wrong) >= 18
+    assert len(named(suspects) - wrong) <= 18
+
+
+def test_of_a_run_that_held_labels_out_only_those_are_doubted(wrong_labels):
+    root, wrong = wrong_labels
+    suspects = finding(examine(str(root / "wrong.npz"), run=root / "held", device="cpu"), "label-suspects")
+    assert "of 200 labels look wrong" in suspects.what
+    held = {*load_origin(root / "held").split.validation.tolist()}
+    assert named(suspects) <= held
+    assert len(named(suspects) & wrong) >= len(wrong & held) / 2
+
+
+def test_folds_of_data_that_have_changed_are_not_asked(wrong_labels, tmp_path):
+    root = shutil.copytree(wrong_labels[0], tmp_path / "copy")
+    subject = open_subject(str(root / "wrong.npz"), 0, None, None, 1000)
+    for path in (root / "run" / "run.json", *(root / "run-folds").rglob("run.json")):
+        content = json.loads(path.read_text())
+        content["data"]["fingerprint"] = "another"
+        path.write_text(json.dumps(content))
+    assert held_out(root / "run", subject, "cpu") is None
+
+
+def test_a_run_that_has_learned_the_labels_by_heart_clears_none(wrong_labels):
+    subject = open_subject(str(wrong_labels[0] / "wrong.npz"), 0, None, None, 1000)
+    compared = reduced(subject, 1000)
+    assert [each.kind for each in find_suspects(subject, replace(compared, learned=0.95))] == ["label-suspects"]
+    (said,) = find_suspects(subject, replace(compared, learned=0.996))
+    assert said.kind == "labels-learned"
+    assert "the run answers 100 % of them as they stand" in said.what
+    assert "semigrad fit" in said.advice
 
 
 def test_features_of_a_run_instead_of_pixels(tmp_path):

@@ -23,7 +23,8 @@ class Options:
     """A folder of pictures or of datasets, a table (.csv, .tsv, .parquet), arrays (.npz), or data by
     name (digits@40)."""
     run: Path | None = None
-    """A finished run on these data: examples are compared by its network's features instead of by pixels."""
+    """A finished run on these data: examples are compared by its network's features instead of by pixels, and labels
+    are doubted by the folds that fit left beside it."""
     label: str | None = None
     """Tables: the column of labels; none: the one that is called label, class, target or y."""
     image_size: ImageSide | None = None

@@ -11,6 +11,7 @@ from semigrad.doctor.counting import class_counts, count
 from semigrad.doctor.duplicates import find_duplicates
 from semigrad.doctor.features import reduced, seen_by
 from semigrad.doctor.finding import Finding
+from semigrad.doctor.held_out import held_out
 from semigrad.doctor.strangers import find_strangers
 from semigrad.doctor.subject import Subject, open_subject
 from semigrad.doctor.suspects import MOST as MOST_LABELS
@@ -89,7 +90,7 @@ def examine(
     tell("Comparing examples ...")
     compared = reduced(subject, most) if run is None else seen_by(run, subject, most, device)
     findings += find_strangers(subject, compared)
-    findings += find_suspects(subject, compared)
+    findings += find_suspects(subject, compared, None if run is None else held_out(run, subject, device))
     findings.sort(key=lambda finding: ORDER.index(finding.weight))
     return Report(subject, compared.words, sampled(subject, most), findings)
 

@@ -30,7 +30,7 @@ class Compared:
     places: dict[str, np.ndarray]  # which examples of the part
     features: dict[str, np.ndarray]  # (N, width)
     detail: dict[str, np.ndarray] = field(default_factory=dict)  # (N,) of pictures: log of what components leave over
-    trained: bool = False  # by a network that has seen labels
+    learned: float | None = None  # by a network that has seen labels: share of them that it answers as they stand
 
 
 def reduced(subject: Subject, most: int) -> Compared:
@@ -87,8 +87,13 @@ def seen_by(folder: Path, subject: Subject, most: int, device: str) -> Compared:
         )
     net = wanted[subject.shape]
     places = {name: part.some(most) for name, part in subject.parts.items()}
-    features = {
-        name: see(net, part.examples, part.positions[places[name]], model.device).features
+    seen = {
+        name: see(net, part.examples, part.positions[places[name]], model.device)
         for name, part in subject.parts.items()
     }
-    return Compared(f"features of {folder}", places, features, trained=True)
+    learned = 0.0
+    if "labeled" in seen:
+        answers = seen["labeled"].probabilities.argmax(1)
+        learned = float((answers == subject.parts["labeled"].labels[places["labeled"]]).mean())
+    features = {name: each.features for name, each in seen.items()}
+    return Compared(f"features of {folder}", places, features, learned=learned)
