@@ -193,11 +193,11 @@ def test_rows_that_lie_outside_of_their_file_end_no_process(table: Path) -> None
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", ["../pipe", "{}/pipe", "..", "deeper/pipe"])
+@pytest.mark.parametrize("name", ["../pipe", "{}/pipe", "..", "deeper/still/pipe"])
 def test_files_elsewhere_are_not_opened(name: str, table: Path, tmp_path: Path) -> None:
     """The library would wait for ever for somebody to write into the pipe."""
-    (table / "deeper").mkdir()
-    for place in (tmp_path, table / "deeper"):
+    (table / "deeper" / "still").mkdir(parents=True)
+    for place in (tmp_path, table / "deeper" / "still"):
         os.mkfifo(place / "pipe")
     state = json.loads((table / "state.json").read_text())
     state["_data_files"][0]["filename"] = name.format(tmp_path)

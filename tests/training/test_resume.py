@@ -300,7 +300,7 @@ def wait_for(condition, seconds):
 def test_killed_at_twenty_random_moments(tmp_path):
     """From the start over checkpoints to the end, SIGKILL at any moment costs time and nothing else."""
     out, rng = tmp_path / "run", random.Random(0)
-    options = ("--steps", "1000", "--checkpoint-every", "5", "--log-every", "7", "--average", "0.9")
+    options = ("--steps", "2000", "--checkpoint-every", "5", "--log-every", "7", "--average", "0.9")
     arguments = ("train", "digits@40", *FLAGS, *options, "--resume", "--out")
     half_written, line = 0, " ".join(map(str, [*arguments, out])) + "\n"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -311,12 +311,12 @@ def test_killed_at_twenty_random_moments(tmp_path):
             child = int(nursery.stdout.readline())
             before = checkpoints(out)
             if kill % 3 == 0:  # anywhere, most often before the first step
-                time.sleep(rng.uniform(0, 2))
+                time.sleep(rng.uniform(0, 1))
             else:  # after some progress, however busy the machine is
                 assert wait_for(lambda: checkpoints(out) != before, 60)  # noqa: B023
                 time.sleep(rng.uniform(0, 0.3))
             if kill % 3 == 2:  # while a checkpoint is being written
-                wait_for(lambda: any((out / "checkpoints").glob(".*.partial")), 10)
+                wait_for(lambda: any((out / "checkpoints").glob(".*.partial")), 1)
             os.kill(child, signal.SIGKILL)
             assert int(nursery.stdout.readline()) == -signal.SIGKILL
             half_written += any((out / "checkpoints").glob(".*.partial"))
