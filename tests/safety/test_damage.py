@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -192,6 +194,9 @@ FORGED = {
     "optimizer of whole numbers": lambda s: s["optimizer"]["state"].update(
         {0: {"momentum_buffer": s["optimizer"]["state"][0]["momentum_buffer"].int()}}
     ),
+    "optimizer of sparse numbers": lambda s: s["optimizer"]["state"].update(
+        {0: {"momentum_buffer": s["optimizer"]["state"][0]["momentum_buffer"].to_sparse()}}
+    ),
     "optimizer of nobody": lambda s: s["optimizer"]["state"].update({99: {"momentum_buffer": None}}),
     "optimizer of another kind": lambda s: s["optimizer"]["state"].update({0: {"exp_avg": torch.zeros(1)}}),
     "no optimizer": lambda s: s.update(optimizer=None),
@@ -214,6 +219,30 @@ def test_a_forged_checkpoint(case, begun, capsys):
     FORGED[case](state)
     save(begun / "checkpoints", 900, state)
     assert "is not of this run" in refused(capsys, "train", "--resume", "--out", begun)
+
+
+FEWER_NUMBERS = """
+import sys, torch
+from semigrad.folder.checkpoint import save
+from tests.small_runs import Path, checkpoints, cli
+
+run = Path(sys.argv[1])
+state = torch.load(checkpoints(run)[-1], weights_only=True)
+for entry in state["optimizer"]["state"].values():
+    entry["momentum_buffer"] = torch.zeros(1).expand(entry["momentum_buffer"].shape)
+save(run / "checkpoints", 900, state)
+sys.exit(cli("train", "--resume", "--no-report", "--out", run))
+"""
+
+
+def test_one_number_in_the_shape_of_many(begun):
+    """Training went on beyond the end of its memory; in a process of its own, which that may end."""
+    done = subprocess.run([sys.executable, "-c", FEWER_NUMBERS, begun], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+    (last,) = (path for path in checkpoints(begun) if path.name.startswith("000006-"))
+    state = torch.load(last, weights_only=True)["optimizer"]["state"]
+    assert all(entry["momentum_buffer"].is_contiguous() for entry in state.values())
+    assert all(entry["momentum_buffer"].unique().numel() > 1 for entry in state.values())
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])

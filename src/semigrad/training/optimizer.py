@@ -62,7 +62,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
     layout = _layout(optimizer)
     if not all(number in layout and _fits(entry, layout[number]) for number, entry in state["state"].items()):
         raise ValueError("what its optimizer remembers does not fit the weights.")
-    optimizer.load_state_dict({**own, "state": state["state"]})
+    kept = {number: _in_memory_of_its_own(entry, layout[number]) for number, entry in state["state"].items()}
+    optimizer.load_state_dict({**own, "state": kept})
 
 
 def _layout(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, Any]]:
@@ -86,5 +87,15 @@ def _fits(entry: Mapping[str, Any], layout: Mapping[str, Any]) -> bool:
 
 def _alike(value: Any, pattern: Any) -> bool:
     if isinstance(pattern, Tensor):
-        return isinstance(value, Tensor) and value.shape == pattern.shape and value.dtype == pattern.dtype
+        plain = isinstance(value, Tensor) and value.layout == torch.strided
+        return plain and value.shape == pattern.shape and value.dtype == pattern.dtype
     return type(value) is type(pattern)
+
+
+def _in_memory_of_its_own(entry: Mapping[str, Any], layout: Mapping[str, Any]) -> dict[str, Any]:
+    """The same numbers in tensors that lie in memory as the optimizer's own: a file may give a single number the shape
+    of many, and torch, which updates all weights at once, would read and write beyond it."""
+    return {
+        name: torch.empty_like(layout[name]).copy_(value) if isinstance(value, Tensor) else value
+        for name, value in entry.items()
+    }
