@@ -103,8 +103,12 @@ def claimed(folder: Path) -> Iterator[None]:
 
 def cannot_write(path: Path, error: OSError) -> InputError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    advice = "Make room, then go on with --resume" if full else "Choose another place, or make this one writable"
+    advice = "Choose another place, or make this one writable"
+    if full:
+        advice = "Make room, then go on with --resume (train) or with the same command (all others)"
     reason = error.strerror or str(error)
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        return InputError(f"Cannot write {path}: its folder is not there any more. Bring it back, or begin anew.")
     return InputError(f"Cannot write {path}: {reason}. {advice}; what was saved before is untouched.")
 
 
