@@ -16,6 +16,11 @@ ODD = {
     "a double dash and a value": (["train", "digits@40", "--=3"], "There is no option '--'"),
     "an empty value": (["train", "digits@40", "--steps="], "--steps takes a whole number; given: ''."),
     "a single dash": (["train", "digits@40", "-x"], "-x: nothing takes this"),
+    "one dash for two": (
+        ["train", "digits@40", "-steps", "9"],
+        "-steps 9: nothing takes this. Options have two dashes: --steps.",
+    ),
+    "one dash for a verb": (["evaluate", "a", "-device", "cpu"], "Options have two dashes: --device."),
     "no for what is no switch": (["train", "digits@40", "--no-steps", "3"], "There is no option '--no-steps'"),
     "no for a number of the network": (["train", "digits@40", "--model.no-drop", "3"], "no option '--model.no-drop'"),
     "an option of a modifier that is not there": (

@@ -354,6 +354,20 @@ def test_a_stopped_fit_goes_on_with_its_plan(wine, tmp_path):
     assert len(list((tmp_path / "run-folds").glob("*/result.json"))) == 8  # no fold was begun anew with other steps
 
 
+@pytest.mark.slow
+def test_one_who_is_impatient_gets_one_sentence(wine, tmp_path):
+    words = ["fit", str(wine), "--steps", "100000", "--jobs", "2", "--out", str(tmp_path / "run"), "--no-report"]
+    process = subprocess.Popen([sys.executable, "-m", "semigrad", *words], stderr=subprocess.PIPE)
+    waiting_for(tmp_path, "run-folds/*/metrics.jsonl", process)
+    while process.poll() is None:  # also while it waits for the others, and at its very end
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    shown = process.communicate(timeout=120)[1].decode()
+    assert process.returncode == 130
+    assert shown.splitlines()[-1].lower().startswith("semigrad: stopped")
+    assert "Traceback" not in shown
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -52,3 +52,13 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
             write_json(tmp_path / name, {})
     assert (tmp_path / "pipe").is_fifo()
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
+
+
+def test_where_nothing_can_be_written_the_advice_fits(tmp_path):
+    """Not that what was saved is untouched, where somebody took it away."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").rmdir()
+    with pytest.raises(InputError, match=r"its folder is not there any more\. Bring it back, or begin anew\.$"):
+        write_json(tmp_path / "run" / "run.json", {})
+    full = str(cannot_write(tmp_path / "a", OSError(errno.ENOSPC, "No space left on device")))
+    assert "go on with --resume (train) or with the same command (all others); what was saved before is" in full

@@ -66,3 +66,15 @@ def test_what_is_shown_is_the_last_line(kind, tmp_path, capsys):
     shown = in_short(progress.last)
     assert "test error" in shown
     assert "loss" in shown
+
+
+def test_the_time_that_is_left_is_in_a_unit_that_suits(capsys, monkeypatch):
+    lines = Lines(every=0.0)
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr("semigrad.training.progress.time.monotonic", lambda: next(clock))
+    lines.begin([], 100_000, 0)
+    lines.step(10, {"loss": 1.0})
+    lines.step(100_000, {"loss": 1.0})
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("step 10/100,000  1.0 steps/s  28 h left")  # 99,990 s
+    assert "  0 s left" in last

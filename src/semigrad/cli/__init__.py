@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -58,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors=SHOWN)  # a terminal that cannot show ± shows something else
     if SEVERAL and os.environ["RANK"] != "0":
         be_silent()
-    return guarded(lambda: carry_out(given))
+    code = guarded(lambda: carry_out(given))
+    if arguments is None and code == 128 + signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends anyway, and Python would say where it was
+    return code
 
 
 def carry_out(given: Sequence[str]) -> int:

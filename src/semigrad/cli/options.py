@@ -285,6 +285,8 @@ def _positional(options: Sequence[Option], words: Sequence[str], problems: list[
 
 def stray_words(words: Sequence[str], advice: str = "") -> list[str]:
     """A sentence for words that belong to nothing."""
+    if named := next((word for word in words if re.match(r"-[A-Za-z]{2}", word)), None):
+        advice = f"Options have two dashes: -{named}."
     return [f"{' '.join(word or repr(word) for word in words)}: nothing takes this. {advice}".rstrip()] if words else []
 
 

@@ -106,6 +106,8 @@ def cannot_write(path: Path, error: OSError) -> InputError:
     room = "Make room, then go on with --resume where that is an option, else start again"
     advice = room if full else "Choose another place, or make this one writable"
     reason = error.strerror or str(error)
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        return InputError(f"Cannot write {path}: its folder is not there any more. Bring it back, or begin anew.")
     return InputError(f"Cannot write {path}: {reason}. {advice}; what was saved before is untouched.")
 
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +66,7 @@ def train_all(
                     tell(path, results[path])
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()  # it saves and ends
+            _end(set(multiprocessing.active_children()) - others)
             if isinstance(error, BrokenProcessPool):
                 raise InputError(
                     "A training process died, for lack of memory perhaps. Everything before is saved: the same command "
@@ -73,6 +74,20 @@ def train_all(
                 ) from error
             raise
     return results
+
+
+def _end(children: set[BaseProcess]) -> None:
+    """Let processes save and end, and wait for them; who asks a second time does not wait."""
+    for child in children:
+        child.terminate()
+    left = {child.sentinel for child in children}
+    try:
+        while left:
+            left.difference_update(connection.wait(left))
+    except KeyboardInterrupt:
+        for child in children:
+            child.kill()
+        raise
 
 
 def _as_they_end(

@@ -14,6 +14,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Column
 
 from semigrad.folder.metrics import ACCURACY, ERRORS, terms_in
+from semigrad.training.plan import duration
 
 TWINKLE = 0.1
 """Seconds between two looks of a bar: an eye sees no more, and a figure that is looked at is waited for."""
@@ -92,9 +93,8 @@ class Lines:
             return
         rate = (done - self.told) / max(now - self.spoke, 1e-9)  # since the last line: other work comes and goes
         self.told, self.spoke = done, now
-        left = (self.steps - done) / rate
-        shown = in_short(self.last or figures)
-        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left:.0f} s left  {shown}")
+        left = duration((self.steps - done) / rate) if done < self.steps else "0 s"
+        self.note(f"step {done:,}/{self.steps:,}  {rate:.1f} steps/s  {left} left  {in_short(self.last or figures)}")
 
     def line(self, figures: Mapping[str, float]) -> None:
         self.last = figures
