@@ -87,6 +87,7 @@ CONTIGUOUS = "forward mode, contiguous tensors"
 """Which format is quicker is the network's matter and the machine's: this row to the one above it."""
 AIMED_AT = ("finite difference", "forward mode", "lookahead", "lookahead, last 3 layers, 1/4 of the labels")
 """Rows that have a target: all that a step of half a minute is measured for."""
+FED = 5  # times in a turn, one after the other
 PICTURES, SHAPE, SIDE = 64, (500, 375), 64  # JPEG files, their width and height, what they are brought to
 
 
@@ -98,6 +99,7 @@ class Case:
     model: str
     batch: int
     rows: tuple[str, ...] = tuple(ROWS)
+    steps: int = 1  # in a turn: short ones follow each other, and find the caches as training leaves them
     only_timed: bool = False  # where memory and profile take minutes, and are those of a smaller batch but for its size
 
     def run(self, method: dict[str, Any]) -> Run:
@@ -110,8 +112,8 @@ class Case:
 CASES = {
     "conv-large-32": Case("cifar10@4000", "conv-large", 32, ("labeled-only", *AIMED_AT, CONTIGUOUS)),
     "conv-large-128": Case("cifar10@4000", "conv-large", 128, AIMED_AT, only_timed=True),
-    "compact-conv": Case("svhn@1000", "compact-conv", 64),
-    "digits": Case("digits@40", "small-conv", 64),
+    "compact-conv": Case("svhn@1000", "compact-conv", 64, steps=2),
+    "digits": Case("digits@40", "small-conv", 64, steps=10),
 }
 
 
@@ -214,49 +216,56 @@ def _cpuinfo() -> list[str]:
 
 
 def measure_case(case: Case, options: Options) -> dict[str, Any]:
-    products = {f"{MATRICES}, way {n}": partial(often, way) for n, way in enumerate(matrix_products(SIZE))}
-    works = {KEPT: reference_step(case), **{name: own_step(case, name) for name in case.rows}}
-    words = ("benchmarks.step", "turns", case.data, case.model, case.batch, options.threads, options.clock)
-    with Apart(*map(str, words)) as reference, freed_memory_kept():
-        multiplications = {REFERENCE: reference.said_first}
-        multiplications |= {name: count(work) / steps_of(name) for name, work in works.items()}
+    products = {f"{MATRICES}, way {n}": often(way, PRODUCTS) for n, way in enumerate(matrix_products(SIZE))}
+    works = {KEPT: often(reference_step(case), case.steps)}
+    works |= {name: often(own_step(case, name), case.steps) for name in case.rows}
+    words = ("turns", case.data, case.model, case.batch, case.steps, options.threads, options.clock)
+    with Apart("benchmarks.step", *map(str, words)) as reference, freed_memory_kept():
+        multiplications = {REFERENCE: reference.said_first, **{name: count(work) for name, work in works.items()}}
         # no rounds that do not count: the steps whose work was counted were slow ones already
         times = in_turns(
             {**products, **works}, options.seconds, CLOCKS[options.clock], max(options.fewest, 2), warm=0,
             apart={REFERENCE: reference},
         )  # fmt: skip
-    times = {name: [taken / steps_of(name) for taken in measured] for name, measured in times.items()}
     rate = max(2 * PRODUCTS * SIZE**3 / Spread.of(times[name]).median for name in products)
-    relative = ratios({name: times[name] for name in multiplications}, REFERENCE)
-    rows = {}
+    each = {name: [taken / steps_of(name, case) for taken in times[name]] for name in multiplications}
+    relative, rows = ratios(each, REFERENCE), {}
     for name, multiplied in multiplications.items():
-        seconds, least = Spread.of(times[name]), 2 * multiplied / rate
+        seconds, products_of_step = Spread.of(each[name]), multiplied / steps_of(name, case)
         rows[name] = {
             "seconds": dataclasses.asdict(seconds),
             "to reference": dataclasses.asdict(relative[name]),
-            "multiplications": multiplied,
-            "to limit": seconds.median / least,
+            "multiplications": products_of_step,
+            "to limit": seconds.median / (2 * products_of_step / rate),
         }
     return {
         **dataclasses.asdict(case), "rounds": len(times[REFERENCE]), "matrix rate": rate, "rows": rows
     }  # fmt: skip
 
 
-def often(product: Callable[[], object]) -> None:
-    for _ in range(PRODUCTS):
-        product()
+def often(work: Callable[[], object], times: int) -> Callable[[], object]:
+    def several() -> None:
+        for _ in range(times):
+            work()
+
+    return several
 
 
-def take_turns_of_reference(data: str, model: str, batch: str, threads: str, clock: str) -> int:
+def take_turns_of_reference(data: str, model: str, batch: str, steps: str, threads: str, clock: str) -> int:
     """In a process of its own (`Apart`)."""
     with processor_threads(int(threads)):
-        work = reference_step(Case(data, model, int(batch)))
+        work = often(reference_step(Case(data, model, int(batch))), int(steps))
         take_turns(count(work), work, CLOCKS[clock])
     return 0
 
 
-def steps_of(row: str) -> int:
-    """Steps that a turn of a row takes: all kinds that it has, where they differ."""
+def steps_of(row: str, case: Case) -> int:
+    """In a turn."""
+    return case.steps * kinds_of(row)
+
+
+def kinds_of(row: str) -> int:
+    """How many kinds of steps a row has, one after the other."""
     return int(ROWS.get(row, {}).get("meta_every", 1))
 
 
@@ -277,10 +286,9 @@ def own_step(case: Case, row: str) -> Callable[[], object]:
         batches = (batch.map(torch.Tensor.contiguous) for batch in batches)  # they decide as much as the weights do
 
     def work() -> None:
-        for _ in range(steps_of(row)):
-            training.one_step(next(batches))
+        training.one_step(next(batches))
 
-    return work
+    return often(work, kinds_of(row))
 
 
 def reference_step(case: Case) -> Callable[[], object]:
@@ -329,8 +337,9 @@ Feeding = Callable[[], tuple[int, Callable[[], object], Callable[[], object]]]
 def measure_feeding(given: Feeding, options: Options) -> dict[str, Any]:
     examples, plain, ours = given()
     clock = CLOCKS["processor"]  # reading takes threads: what counts is what is used of all cores
-    times = in_turns({"plain": plain, "ours": ours}, options.seconds / 4, clock)
-    each = {name: dataclasses.asdict(Spread.of(measured).times(1 / examples)) for name, measured in times.items()}
+    works = {name: often(work, FED) for name, work in {"plain": plain, "ours": ours}.items()}
+    times = in_turns(works, options.seconds / 4, clock)
+    each = {name: dataclasses.asdict(Spread.of(taken).times(1 / FED / examples)) for name, taken in times.items()}
     return {"seconds per image": each, "to plain": dataclasses.asdict(ratios(times, "plain")["ours"])}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -103,9 +104,9 @@ def test_tables_have_a_target_wherever_one_was_set(measured, tmp_path):
 
 
 def test_the_reference_takes_its_turns_in_a_process_of_its_own():
-    with Apart("benchmarks.step", "turns", "digits@40", "small-conv", "4", "1", "processor") as reference:
+    with Apart("benchmarks.step", "turns", "digits@40", "small-conv", "4", "2", "1", "processor") as reference:
         here = step.count(step.reference_step(step.Case("digits@40", "small-conv", 4)))
-        assert reference.said_first == here
+        assert reference.said_first == 2 * here
         assert all(reference() > 0 for _ in range(2))
     assert reference.process.returncode == 0
     with pytest.raises(InputError, match="nothing ended before its turn"):
@@ -120,6 +121,8 @@ def test_a_case_has_the_reference_with_and_without_what_training_does_with_memor
     assert found["rows"]["reference"]["to reference"]["median"] == 1
     same, less = (found["rows"][name]["multiplications"] for name in (step.KEPT, "labeled-only"))
     assert found["rows"]["reference"]["multiplications"] == same > 3 * less
+    twice = step.measure_case(dataclasses.replace(case, steps=2), step.Options(seconds=1e-3, fewest=2, threads=1))
+    assert twice["rows"]["labeled-only"]["multiplications"] == less
 
 
 def test_a_command_is_timed_to_its_result_and_to_its_end():
