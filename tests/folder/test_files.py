@@ -4,7 +4,6 @@ import errno
 import json
 import multiprocessing
 import os
-from pathlib import Path
 
 import pytest
 
@@ -36,12 +35,6 @@ def test_several_processes_write_one_file_and_a_reader_finds_it_whole(tmp_path):
     assert reads > 0
     assert json.loads(path.read_bytes())["numbers"] == [ROUNDS - 1] * 2000
     assert os.listdir(tmp_path) == ["record.json"]
-
-
-def test_where_there_is_no_room_nobody_is_sent_to_an_option_that_may_not_be_there():
-    """`predict`, `export` and `report` write files too, and have no --resume."""
-    said = str(cannot_write(Path("a"), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
-    assert "Make room, then go on with --resume where that is an option, else start again; what was saved" in said
 
 
 def test_what_is_no_file_is_not_replaced_by_one(tmp_path):

@@ -103,7 +103,7 @@ def claimed(folder: Path) -> Iterator[None]:
 
 def cannot_write(path: Path, error: OSError) -> InputError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    room = "Make room, then go on with --resume where that is an option, else start again"
+    room = "Make room, then go on with --resume (train) or with the same command (all others)"
     advice = room if full else "Choose another place, or make this one writable"
     reason = error.strerror or str(error)
     if error.errno == errno.ENOENT and not path.parent.exists():
