@@ -105,6 +105,30 @@ def test_balanced_batches_are_read_ahead_and_divided_as_others_are(workers):
     assert all(torch.equal(part.labels, uneven()[4].labels) for part in parts)
 
 
+READ: list[np.ndarray] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted(InMemory):
+    """Rows whose weak views are noted."""
+
+    def weak(self, index, draws):
+        READ.append(index)
+        return super().weak(index, draws)
+
+
+def test_of_several_processes_each_reads_its_own_rows_alone():
+    def read_by(processes):
+        READ.clear()
+        dataclasses.replace(stream(Noted), processes=processes)[4]
+        return READ.copy()
+
+    whole, parts = read_by(Processes()), [read_by(Processes(rank, 3)) for rank in range(3)]
+    assert [[len(rows) for rows in part] for part in parts] == [[2, 2], [2, 3], [2, 3]]  # of 6 labeled, of 8 unlabeled
+    for view, rows in enumerate(whole):
+        assert np.array_equal(np.concatenate([part[view] for part in parts]), rows)
+
+
 def test_labels_and_positions_belong_to_the_examples():
     source = stream()
     batch = source[3]

@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from semigrad.core.economy import _InFront
@@ -109,6 +112,22 @@ def test_one_row_is_too_small_a_part_for_batch_statistics():
     own = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 10))
     with pytest.raises(InputError, match="batches of one example"):
         setup.set_up(small(accumulate=16), "cpu", network=own)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler")
+def test_compiled_the_weights_are_those_without_it_to_rounding(tmp_path):
+    """In processes of their own: what torch compiled stays with a process."""
+    words = ("train", "digits@40", *FLAGS, "--steps", "5")
+    said = [
+        command(*words, *more, "--out", tmp_path / name).stderr
+        for name, more in (("plain", ()), ("compiled", ("--compile",)))
+    ]
+    assert ["The network was compiled, with the first step, in" in text for text in said] == [False, True]
+    plain, compiled = (load_file(tmp_path / name / "model.safetensors") for name in ("plain", "compiled"))
+    assert plain.keys() == compiled.keys()
+    for name, value in plain.items():
+        assert torch.allclose(value, compiled[name], rtol=1e-3, atol=1e-4), name
 
 
 def test_a_compiler_must_be_there(monkeypatch):
