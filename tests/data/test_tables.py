@@ -319,7 +319,7 @@ def test_other_encodings_are_named(tmp_path: Path, content: bytes, message: str)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"x,y\n1,0\n2,1\n"), r"is compressed \(gzip\), and no text\. Unpack it first\.$"),
+        (gzip.compress(b"x,y\n1,0\n2,1\n", mtime=0), r"is compressed \(gzip\), and no text\. Unpack it first\.$"),
         (b"PK\x03\x04\x14\x00\x06\x00", r"is a zip archive or a spreadsheet, and no text\. .* save it as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", r"is a spreadsheet \(Excel\), and no text\. Let it save the table as CSV"),
         (b"PAR1\x15\x04", r"is a Parquet file, and no text\. .* use parquet:PATH"),
