@@ -22,7 +22,6 @@ from semigrad.data.given import word_for
 from semigrad.data.tables import new_rows
 from semigrad.folder.saved import load_form, load_model, load_run
 from semigrad.settings import Execution
-from semigrad.training.progress import Quiet
 
 ALONE = Execution(threads=1, workers=0)
 DIGITS = load_digits()
@@ -337,19 +336,6 @@ def test_rows_that_are_streamed_cannot_be_taken_by_position() -> None:
 
 
 # --- in the place of a text ---
-
-
-def test_what_there_is_to_note_is_a_warning_where_nobody_listens(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"x": range(48), "id": [f"word {n}" for n in range(48)], "y": [0, 1, -1, -1] * 12})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    for number, data in enumerate((frame, f"csv:{tmp_path / 't.csv'}")):
-        with pytest.warns(UserWarning, match=r"^the column 'id' is left out: 48 different texts .*\.$") as caught:
-            train(data, tmp_path / str(number), execution=ALONE, method="supervised", steps=1)
-        assert [Path(warning.filename).name for warning in caught] == ["test_given.py"]
-    # elsewhere a warning would be an error
-    train(frame, tmp_path / "heard", execution=ALONE, method="supervised", steps=1, progress=Quiet())
-    train(configure(f"csv:{tmp_path / 't.csv'}", method="supervised", steps=1), tmp_path / "run", execution=ALONE)
 
 
 def test_columns_that_are_called_by_numbers(tmp_path: Path) -> None:

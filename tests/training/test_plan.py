@@ -3,12 +3,10 @@
 import re
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from semigrad import Dataset, configure
 from semigrad.core import CPU
 from semigrad.settings import Execution
 from semigrad.training.plan import describe_plan, duration, measure_step
@@ -46,20 +44,6 @@ def test_visits_are_counted_right(changes):
         assert told == pytest.approx(mean, abs=0.051 if mean < 10 else 0.51)
     spread = set(labeled.values())
     assert max(spread) - min(spread) <= 1  # every example as often as every other
-
-
-@pytest.mark.parametrize(("copied", "told"), [(0, None), (9, None), (10, "10 of 100"), (100, "100 of 100")])
-def test_a_test_part_that_was_learned_by_heart_is_told(copied, told):
-    draw = np.random.default_rng(0)
-    x, x_test = draw.normal(size=(300, 4)), draw.normal(size=(100, 4))
-    y, labels = np.where(np.arange(300) < 120, np.arange(300) % 2, -1), np.arange(100) % 2
-    x_test[:copied] = x[:copied]
-    x_test[copied:][:50] = x[150:][: 50 if copied < 50 else 0]  # unlabeled ones do not matter
-    data = Dataset.from_arrays(x, y, x_test, labels)
-    run = configure(data, method="vat", steps=1, batch=8)
-    _, lines = planned(run, dataset=data)
-    found = [line for line in lines if "copies of labeled training examples" in line]
-    assert [line.partition(" test examples")[0] for line in found] == ([] if told is None else [told])
 
 
 def test_visits_of_balanced_batches_are_told_for_the_rarest_class_and_the_most_frequent():

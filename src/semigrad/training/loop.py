@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ from semigrad.settings.flags import Flags
 from semigrad.training.allocator import freed_memory_kept
 from semigrad.training.facts import facts
 from semigrad.training.joining import meet, own_device, restarts
-from semigrad.training.plan import describe_plan, notes_on
+from semigrad.training.plan import describe_plan
 from semigrad.training.progress import Progress, Quiet
 from semigrad.training.setup import set_up
 from semigrad.training.signals import Stop, Stopped, interruptible
@@ -68,12 +67,10 @@ def train(
 ) -> dict[str, Any]:
     """Train, write the run's folder (none given: below runs/), and return the content of its result.json.
 
-    In the place of a run there may be data as `configure` takes them, with `labels`, `recipe` and settings: `steps`,
-    `seed`, `validation`, `method` and all others that `semigrad train --help` tells, with _ in the place of -.
+    In the place of a run there may be data as `configure` takes them, with `labels`, `recipe` and settings.
     `dataset` replaces reading the data that the run names; `network` replaces the run's model and is trained in place:
     any module whose last layer is a linear one that gives the logits. Afterwards it holds the weights that answer.
-    `progress` hears how it goes: `training.progress.for_this_terminal()` shows what the command line shows. Without
-    one nothing is shown, and what there is to note of the data is a warning where no run stands for them.
+    `progress` hears how it goes (see `training.progress`).
 
     >>> run = configure("digits@40", method="supervised", steps=100)
     >>> result = train(run, folder, execution=Execution(threads=1))
@@ -86,7 +83,6 @@ def train(
     True
     """
     _check_kinds(execution, network, progress)
-    from_data = not isinstance(run, Run)
     if not isinstance(run, Run):
         data = run if isinstance(run, str) else as_dataset(run, flags.get("label"))
         dataset = data if isinstance(data, Dataset) else dataset
@@ -94,7 +90,6 @@ def train(
     elif given := [*(["labels"] if labels is not None else []), *(["recipe"] if recipe is not None else []), *flags]:
         raise InputError(f"A run has its settings already: give {', '.join(given)} to configure, which makes the run.")
     dataset = None if dataset is None else as_dataset(dataset, run.label)
-    unheard = progress is None and (from_data or dataset is not None)
     problems = execution.problems()
     processes = meet(Execution.patience if problems else execution.patience)
     folder = RunFolder(default_folder(run) if out is None else as_path(out, "The folder of a new run"))
@@ -103,8 +98,6 @@ def train(
     problems += folder.problems(run, resume) if processes.first else []
     problems += require_tensorboard() if execution.tensorboard else []
     setup = set_up(run, own_device(execution.device, processes), dataset, network, problems, processes, execution)
-    for note in notes_on(setup) if unheard and processes.first else ():
-        warnings.warn(f"{note}.", UserWarning, stacklevel=2)  # such as a column that is left out
     keeper = InFolder(folder, run.key, execution.tensorboard) if processes.first else InMemory()
     training = Training(run, setup, keeper, execution)
     with (

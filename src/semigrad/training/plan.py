@@ -12,17 +12,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from semigrad.core import random_state_kept
 from semigrad.core.passes import synchronize
-from semigrad.data.dataset import Examples
 from semigrad.run import Run
 from semigrad.training.setup import Setup
 from semigrad.training.timeline import Timeline
 from semigrad.training.timing import whole_step
 from semigrad.training.training import Step
-
-MOST_COMPARED = 2000
-"""Examples of the test part, and as many labeled ones, that are looked at for copies."""
-MANY_COPIES = 0.1
-"""Of the test part; the usual data sets have fewer."""
 
 
 def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
@@ -39,7 +33,7 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
     return [
         f"{dataset.title}: {len(split.labeled):,} labeled and {len(split.unlabeled):,} unlabeled{pool} examples of "
         f"{len(dataset.classes)} classes{held}, {tested} examples; seed {run.seed}.",
-        *notes_on(setup),
+        *dataset.notes,
         *run.method.cautions(run),
         *economy_cautions(run, setup),
         f"{run.method_name} with {network}, {sum(p.numel() for p in setup.net.parameters()):,} parameters.",
@@ -49,27 +43,6 @@ def describe_plan(run: Run, setup: Setup, step: Step) -> list[str]:
         *([f"After them, logits are adjusted by {run.adjust:g} to the shares of the classes."] if run.adjust else []),
         *describe_cost(run, setup, step),
     ]
-
-
-def notes_on(setup: Setup) -> list[str]:
-    """What there is to know of the data: notes of their source, and whether the test part was learned by heart."""
-    dataset, tested = setup.dataset, setup.dataset.test
-    if tested is None or tested.streamed or dataset.train.streamed:
-        return [*dataset.notes]
-    some = np.unique(np.linspace(0, len(tested) - 1, min(len(tested), MOST_COMPARED)).astype(int))
-    known = {*_contents(dataset.train, setup.split.labeled[:MOST_COMPARED])}
-    copies = sum(content in known for content in _contents(tested, some))
-    if copies < MANY_COPIES * len(some):
-        return [*dataset.notes]
-    return [
-        *dataset.notes,
-        f"{copies:,} of {len(some):,} test examples are copies of labeled training examples, so that the error on them "
-        "says little about new ones: semigrad doctor names them",
-    ]
-
-
-def _contents(examples: Examples, positions: np.ndarray) -> list[bytes]:
-    return [row.numpy().tobytes() for row in examples.raw(positions).cpu()]
 
 
 def economy_cautions(run: Run, setup: Setup) -> list[str]:
